@@ -1,0 +1,275 @@
+//! The posterior bootstrap, Algorithms 1 to 4: for each draw a random measure F from the posterior, then the
+//! parameter that minimises the loss under F. This is the file to read first.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+use crate::init::Init;
+use crate::model::{Model, Search};
+use crate::optim::{Minimum, Status};
+use crate::process::{Measure, Prior};
+use crate::restarts::{StopRule, hits};
+use crate::rng::{Purpose, Seed};
+
+/// How the local searches of one draw are started.
+pub enum Scheme {
+    /// RR-NPL, Algorithm 3: up to `restarts` starts from π₀, fewer if `stop` says so; the best minimum is kept.
+    RandomRestart { restarts: usize, init: Init, stop: Option<StopRule> },
+    /// FI-NPL, Algorithm 4: every draw starts at the same θ_init. Empty for a model with a closed form.
+    FixedInit(Vec<f64>),
+}
+
+/// Everything that one repeat of the bootstrap needs.
+pub struct Plan<'a> {
+    pub model: &'a dyn Model,
+    pub prior: &'a Prior,
+    pub data: &'a Dataset,
+    pub scheme: &'a Scheme,
+    pub seed: Seed,
+}
+
+/// One draw from the NPL posterior, and how it was found.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    /// Counted from 0.
+    pub index: u64,
+    pub minimum: Minimum,
+    /// Which restart won, counted from 1.
+    pub restart: usize,
+    /// The objective at the end of every restart; NaN where one failed.
+    pub values: Vec<f64>,
+    /// Restarts that improved on all before them, and where they ended: the draw as it would be for smaller R.
+    pub records: Vec<(usize, Vec<f64>)>,
+}
+
+impl Draw {
+    /// How many restarts ended in the minimum that won.
+    pub fn hits(&self) -> usize {
+        hits(&self.values).first().copied().unwrap_or(0)
+    }
+
+    /// The draw as it would be with `restarts` restarts.
+    pub fn with_restarts(&self, restarts: usize) -> &[f64] {
+        let record = self.records.iter().rev().find(|(r, _)| *r <= restarts);
+        record.map_or(&self.minimum.theta, |(_, theta)| theta)
+    }
+}
+
+/// More restarts that a draw gets when all of its own have failed: on the same F, for drawing a new F would condition
+/// the posterior on success.
+const RESCUES: usize = 10;
+
+/// Draws `range` of the posterior, in order, into `sink`, using all threads of `pool`. No result depends on how many
+/// those are. Ends early with [`Error::Interrupted`] when `cancel` is set, or with the error of the sink.
+pub fn posterior_bootstrap(
+    plan: &Plan,
+    range: Range<u64>,
+    pool: &ThreadPool,
+    cancel: &AtomicBool,
+    mut sink: impl FnMut(Draw) -> Result<()>,
+) -> Result<()> {
+    let size = plan.model.block_size() as u64;
+    let blocks: Vec<Range<u64>> =
+        (range.start..range.end).step_by(size as usize).map(|b| b..(b + size).min(range.end)).collect();
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let halted = || stop.load(Ordering::Relaxed) || cancel.load(Ordering::Relaxed);
+    let few = (range.end - range.start) < 4 * pool.current_num_threads() as u64;
+    let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<Draw>)>(2 * pool.current_num_threads());
+    std::thread::scope(|threads| {
+        let (blocks, next, halted) = (&blocks, &next, &halted);
+        threads.spawn(move || {
+            pool.scope(|scope| {
+                for _ in 0..pool.current_num_threads() {
+                    let sender = sender.clone();
+                    scope.spawn(move |_| {
+                        while !halted() {
+                            let b = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(block) = blocks.get(b) else { break };
+                            let Some(draws) = plan.block(block.clone(), few, halted) else { break };
+                            if sender.send((b, draws)).is_err() {
+                                break;
+                            }
+                        }
+                    });
+                }
+            });
+        });
+        // Blocks arrive in any order; the sink sees them in theirs.
+        let mut waiting: BTreeMap<usize, Vec<Draw>> = BTreeMap::new();
+        let mut due = 0;
+        let mut outcome = Ok(());
+        for (b, draws) in receiver {
+            waiting.insert(b, draws);
+            while let Some(draws) = waiting.remove(&due) {
+                due += 1;
+                if outcome.is_ok() && !halted() {
+                    outcome = draws.into_iter().try_for_each(&mut sink);
+                    stop.store(outcome.is_err(), Ordering::Relaxed);
+                }
+            }
+        }
+        outcome?;
+        if cancel.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    })
+}
+
+impl Plan<'_> {
+    /// The draws of one block; `None` if told to halt half way. A panic is one block's misfortune: its draws fail, the
+    /// run goes on and says so.
+    fn block(&self, ids: Range<u64>, few: bool, halted: &(dyn Fn() -> bool + Sync)) -> Option<Vec<Draw>> {
+        let attempt = catch_unwind(AssertUnwindSafe(|| {
+            // Algorithm 1: F ~ DP(α + n, G_n) …
+            let measures: Vec<Measure> =
+                ids.clone().map(|i| self.prior.posterior_draw(self.data, self.seed, i)).collect();
+            // … then θ = argmin ∫ l(y, θ) dF(y).
+            match self.scheme {
+                Scheme::FixedInit(start) => Some(self.fixed_init(&ids, &measures, start)),
+                Scheme::RandomRestart { restarts, init, stop } => {
+                    self.random_restart(&ids, &measures, *restarts, init, *stop, few, halted)
+                }
+            }
+        }));
+        attempt.unwrap_or_else(|_| Some(ids.map(|i| self.broken(i)).collect()))
+    }
+
+    /// A draw whose search panicked.
+    fn broken(&self, index: u64) -> Draw {
+        let theta = vec![f64::NAN; self.model.names().len()];
+        Trials { minima: vec![Minimum::failed(theta, 0)] }.draw(index)
+    }
+
+    /// Algorithm 4.
+    fn fixed_init(&self, ids: &Range<u64>, measures: &[Measure], start: &[f64]) -> Vec<Draw> {
+        let searches: Vec<Search> = measures.iter().map(|f| Search { f, start: start.to_vec() }).collect();
+        let minima = self.model.minimise_block(&searches);
+        ids.clone().zip(minima).map(|(i, minimum)| Trials { minima: vec![minimum] }.draw(i)).collect()
+    }
+
+    /// Algorithm 3. Restart r of draw i has a stream of its own, so it is the same whatever R is.
+    #[allow(clippy::too_many_arguments)]
+    fn random_restart(
+        &self,
+        ids: &Range<u64>,
+        measures: &[Measure],
+        restarts: usize,
+        init: &Init,
+        stop: Option<StopRule>,
+        few: bool,
+        halted: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Vec<Draw>> {
+        let ids: Vec<u64> = ids.clone().collect();
+        let mut trials: Vec<Trials> = ids.iter().map(|_| Trials { minima: Vec::new() }).collect();
+        // With a stopping rule restarts are made one by one, or, when draws are too few to keep the machine busy, as
+        // many at once as it has threads; what comes after the stopping point is dropped.
+        let batch = match stop {
+            None => restarts,
+            Some(_) if few => rayon::current_num_threads(),
+            Some(_) => 1,
+        };
+        for first in (0..restarts + RESCUES).step_by(batch) {
+            let open: Vec<usize> = (0..ids.len()).filter(|&s| !trials[s].enough(restarts, stop)).collect();
+            if open.is_empty() {
+                break;
+            }
+            let last = if first < restarts { (first + batch).min(restarts) } else { first + batch };
+            let rounds: Vec<Option<Vec<Minimum>>> = (first..last)
+                .into_par_iter()
+                .map(|r| {
+                    let start = |&s: &usize| Search {
+                        f: &measures[s],
+                        start: init.draw(&mut self.seed.stream(Purpose::Init, ids[s], r as u64)),
+                    };
+                    let searches: Vec<Search> = open.iter().map(start).collect();
+                    (!halted()).then(|| self.model.minimise_block(&searches))
+                })
+                .collect();
+            for round in rounds {
+                for (&s, minimum) in open.iter().zip(round?) {
+                    if !trials[s].enough(restarts, stop) {
+                        trials[s].minima.push(minimum);
+                    }
+                }
+            }
+        }
+        Some(ids.iter().zip(trials).map(|(&i, t)| t.draw(i)).collect())
+    }
+}
+
+/// The searches of one draw, in the order of their restarts.
+struct Trials {
+    minima: Vec<Minimum>,
+}
+
+impl Trials {
+    fn values(&self) -> Vec<f64> {
+        let value = |m: &Minimum| if m.status == Status::Failed { f64::NAN } else { m.value };
+        self.minima.iter().map(value).collect()
+    }
+
+    /// No further restart is wanted.
+    fn enough(&self, restarts: usize, stop: Option<StopRule>) -> bool {
+        let failed = self.minima.iter().all(|m| m.status == Status::Failed);
+        let made = self.minima.len();
+        if made >= restarts {
+            return !failed || made >= restarts + RESCUES;
+        }
+        made > 0 && stop.is_some_and(|rule| rule.enough(&self.values()))
+    }
+
+    /// θ of the best restart; a tie goes to the earlier one.
+    fn draw(self, index: u64) -> Draw {
+        let values = self.values();
+        let mut records: Vec<(usize, Vec<f64>)> = Vec::new();
+        let mut best = 0;
+        for (r, minimum) in self.minima.iter().enumerate() {
+            if r == 0 || minimum.beats(&self.minima[best]) {
+                best = r;
+                records.push((r + 1, minimum.theta.clone()));
+            }
+        }
+        let minimum = self.minima.into_iter().nth(best).expect("a draw has at least one search");
+        Draw { index, minimum, restart: best + 1, values, records }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn minimum(value: f64, status: Status) -> Minimum {
+        Minimum { theta: vec![value], value, iterations: 1, gradient: 0.0, status }
+    }
+
+    #[test]
+    fn the_best_restart_wins_and_leaves_its_records() {
+        let minima = vec![
+            minimum(f64::NAN, Status::Failed),
+            minimum(2.0, Status::Ok),
+            minimum(3.0, Status::Ok),
+            minimum(1.0, Status::MaxIter),
+            minimum(1.0, Status::Ok),
+        ];
+        let draw = Trials { minima }.draw(7);
+        assert_eq!((draw.restart, draw.minimum.value, draw.hits()), (4, 1.0, 2));
+        assert_eq!(draw.records.iter().map(|(r, _)| *r).collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!(draw.with_restarts(3), [2.0]);
+        assert_eq!(draw.with_restarts(9), [1.0]);
+    }
+
+    #[test]
+    fn a_draw_is_rescued_only_if_every_restart_failed() {
+        let failed = || minimum(f64::NAN, Status::Failed);
+        assert!(!Trials { minima: vec![failed(), failed()] }.enough(2, None));
+        assert!(Trials { minima: vec![failed(), minimum(1.0, Status::Ok)] }.enough(2, None));
+        let exhausted = (0..2 + RESCUES).map(|_| failed()).collect();
+        assert!(Trials { minima: exhausted }.enough(2, None));
+    }
+}

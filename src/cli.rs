@@ -1,0 +1,191 @@
+//! The command line, and nothing behind it.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use npl::kernel::Level;
+use npl::samples::NameStyle;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold());
+
+/// Posterior samples by optimisation: Bayesian nonparametric learning with the posterior bootstrap.
+#[derive(Parser)]
+#[command(name = "npl", version, styles = STYLES, after_help = "\
+Start here:
+  npl new gmm > my.toml       a commented experiment to edit
+  npl check my.toml           what it will do, and what it will cost
+  npl run my.toml             posterior draws, evaluation, run directory
+  npl summary runs/gmm        what came out
+
+Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 too many failed draws, 130 interrupted.")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run an experiment: data, posterior draws, evaluation, run directory
+    #[command(after_help = "\
+Examples:
+  npl run configs/gmm_toy.toml
+  npl run configs/gmm_toy.toml --set sampler.B=500 --set sampler.R=5 --out runs/quick
+  npl run configs/gmm_toy.toml --samples - | head -3
+  npl run configs/gmm_toy.toml --quiet --json | jq .metrics.lppd")]
+    Run(RunArgs),
+    /// Validate an experiment, print it resolved, and estimate its cost
+    #[command(after_help = "\
+Examples:
+  npl check configs/gmm_toy.toml
+  npl check my.toml --set prior.alpha=10
+  npl check --schema > npl.schema.json     the JSON schema, for editors")]
+    Check(CheckArgs),
+    /// Print a commented starter experiment
+    #[command(after_help = "\
+Examples:
+  npl new gmm > my.toml
+  npl new quantile")]
+    New {
+        /// gmm, mean, median, quantile or normal
+        model: String,
+    },
+    /// Per-parameter mean, sd and quantiles; restart and convergence diagnostics
+    #[command(after_help = "\
+Examples:
+  npl summary runs/gmm_toy
+  npl summary runs/gmm_toy --repeat 3 --format csv")]
+    Summary(SummaryArgs),
+    /// Runs side by side, mean and sd over repeats
+    #[command(after_help = "\
+Examples:
+  npl table runs/gmm_toy runs/gmm_toy_fi
+  npl table runs/* --format markdown")]
+    Table(TableArgs),
+    /// Choose alpha: from a wanted prior sd of the mean, or by simulating the prior of theta
+    #[command(after_help = "\
+Examples:
+  npl alpha --sd 0.5 --base-sd 1.414       alpha for which the mean has prior sd 0.5
+  npl alpha my.toml --sd 0.5               the same, F_pi taken from the experiment
+  npl alpha my.toml --values 0.5,1,5,20    simulate the prior of theta (the run with n = 0) for each alpha")]
+    Alpha(AlphaArgs),
+    /// Print shell completions
+    #[command(after_help = "\
+Examples:
+  npl completions bash > /etc/bash_completion.d/npl
+  npl completions zsh > ~/.zfunc/_npl")]
+    Completions { shell: clap_complete::Shell },
+}
+
+/// What changes an experiment, and how it is computed.
+#[derive(Args)]
+pub struct Overrides {
+    /// Change a key: `--set sampler.B=500` (repeatable; the value is TOML, a bare word is a string)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Seed of all randomness, as `--set seed=N`
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Where data files are looked for first; then $NPL_DATA, ./data and the current folder
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Threads to use; no result depends on it [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Pin the machine code of the kernels; recorded with the run [default: the best this CPU has]
+    #[arg(long, value_enum)]
+    pub simd: Option<Level>,
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    /// Experiment file
+    pub config: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Run directory [default: runs/<name>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace the results of another experiment in the run directory
+    #[arg(long)]
+    pub force: bool,
+    /// Also write the draws here as CSV; `-` is standard output
+    #[arg(long, value_name = "-")]
+    pub samples: Option<String>,
+    /// How parameters are named: mu.1.2 or mu[1,2]
+    #[arg(long, value_enum, default_value_t)]
+    pub names: NameStyle,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print the report as JSON on standard output
+    #[arg(long, conflicts_with = "samples")]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct CheckArgs {
+    /// Experiment file
+    #[arg(required_unless_present = "schema")]
+    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Print the JSON schema of experiment files instead
+    #[arg(long)]
+    pub schema: bool,
+}
+
+#[derive(Args)]
+pub struct SummaryArgs {
+    /// Run directory
+    pub run: PathBuf,
+    /// Only this repeat [default: all draws of all repeats]
+    #[arg(long, value_name = "N")]
+    pub repeat: Option<usize>,
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+#[derive(Args)]
+pub struct TableArgs {
+    /// Run directories
+    #[arg(required = true)]
+    pub runs: Vec<PathBuf>,
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+#[derive(Args)]
+pub struct AlphaArgs {
+    /// Experiment whose prior is meant
+    pub config: Option<PathBuf>,
+    /// Wanted prior standard deviation of the mean
+    #[arg(long, value_name = "SD")]
+    pub sd: Option<f64>,
+    /// Standard deviation of the base measure F_pi, if there is no experiment to take it from
+    #[arg(long, value_name = "SD", conflicts_with = "config")]
+    pub base_sd: Option<f64>,
+    /// Values of alpha to simulate the prior of theta for
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub values: Vec<f64>,
+    /// Draws per value
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(2..))]
+    pub draws: u32,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// How tables are printed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Aligned columns
+    #[default]
+    Text,
+    Markdown,
+    Csv,
+}

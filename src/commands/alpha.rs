@@ -1,0 +1,117 @@
+//! `npl alpha`: how strong should the prior be? (Section 2.2 and supplement A.2.)
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use npl::error::Error;
+use npl::process::Prior;
+use npl::rng::Purpose;
+use npl::runner::run_repeat;
+use npl::samples::Summary;
+
+use super::text::{number, render};
+use super::{load, pool, print};
+use crate::cli::{AlphaArgs, Format};
+
+/// Pseudo-samples behind the moments of a base measure that does not know its own.
+const MONTE_CARLO: usize = 100_000;
+
+pub fn alpha(args: AlphaArgs) -> Result<()> {
+    for (flag, value) in
+        args.sd.iter().map(|v| ("--sd", v)).chain(args.base_sd.iter().map(|v| ("--base-sd", v)))
+    {
+        if !(value.is_finite() && *value > 0.0) {
+            return Err(Error::input(format!("{flag} must be a number greater than 0, not {value}")).into());
+        }
+    }
+    if let Some(bad) = args.values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+        return Err(Error::input(format!("--values must be numbers greater than 0, not {bad}")).into());
+    }
+    match (&args.config, args.sd, args.base_sd, args.values.is_empty()) {
+        (None, Some(sd), Some(base_sd), true) => {
+            print(from_sd(&[("y".into(), base_sd)], sd, args.format)?.as_bytes())
+        }
+        (Some(config), sd, _, values_empty) if sd.is_some() || !values_empty => {
+            let mut out = String::new();
+            if let Some(sd) = sd {
+                out += &from_sd(&base_sds(config, &args)?, sd, args.format)?;
+            }
+            if !values_empty {
+                out += if out.is_empty() { "" } else { "\n" };
+                out += &simulate(config, &args)?;
+            }
+            print(out.as_bytes())
+        }
+        _ => {
+            let message =
+                "give --sd with --base-sd, or an experiment with --sd or --values; see npl alpha --help";
+            Err(Error::input(message).into())
+        }
+    }
+}
+
+/// α = Var_{F_π}(y) / Var(θ_μ) − 1, from Var(θ_μ) = Var_{F_π}(y) / (1 + α) of supplement A.2.
+fn from_sd(columns: &[(String, f64)], sd: f64, format: Format) -> Result<String> {
+    let titles = ["column", "sd of F_pi", "wanted sd of the mean", "alpha"];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    for (name, base_sd) in columns {
+        if sd >= *base_sd {
+            let message = format!(
+                "the mean of {name} cannot have prior sd {sd}: under DP(alpha, F_pi) it is below the sd of F_pi, {base_sd}"
+            );
+            return Err(Error::input(message).into());
+        }
+        let alpha = (base_sd / sd).powi(2) - 1.0;
+        rows.push(vec![name.clone(), number(*base_sd, 1e-4), number(sd, 1e-4), number(alpha, alpha * 1e-5)]);
+    }
+    Ok(render(&rows, format))
+}
+
+/// The prior alone: no rows of data.
+fn prior_sets(alpha: Option<f64>, draws: u32) -> Vec<String> {
+    let fixed = ["data.rows=0".to_owned(), "repeats=1".to_owned(), format!("sampler.B={draws}")];
+    fixed.into_iter().chain(alpha.map(|a| format!("prior.alpha={a:?}"))).collect()
+}
+
+fn base_sds(config: &Path, args: &AlphaArgs) -> Result<Vec<(String, f64)>> {
+    let study = load(config, &args.overrides, &[])?;
+    let trial = study.trial(0)?;
+    let Prior::Dp { base, .. } = &trial.prior else {
+        let message = format!("{}: alpha is 0 here, so there is no base measure", config.display());
+        return Err(Error::input(message).into());
+    };
+    let moments = base.moments().unwrap_or_else(|| {
+        base.sample(MONTE_CARLO, &mut trial.seed.stream(Purpose::Auxiliary, 0, 0)).moments()
+    });
+    Ok(trial.train.columns.iter().cloned().zip(moments.into_iter().map(|(_, v)| v.sqrt())).collect())
+}
+
+/// The run with n = 0, for each α.
+fn simulate(config: &Path, args: &AlphaArgs) -> Result<String> {
+    let pool = pool(&args.overrides)?;
+    let titles = ["parameter", "alpha", "mean", "sd", "2.5 %", "10 %", "50 %", "90 %", "97.5 %"];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    let mut by_value = Vec::new();
+    for &alpha in &args.values {
+        let study = load(config, &args.overrides, &prior_sets(Some(alpha), args.draws))?;
+        let names = study.trial(0)?.model.names();
+        let (_, draws) = run_repeat(&study, 0, &pool, &AtomicBool::new(false), |_| Ok(()))?;
+        let column = |j: usize| draws.iter().map(|d| d.minimum.theta[j]).collect();
+        by_value.push((0..names.len()).map(|j| Summary::of(&names[j], column(j))).collect::<Vec<_>>());
+    }
+    for j in 0..by_value[0].len() {
+        for (alpha, summaries) in args.values.iter().zip(&by_value) {
+            let s = &summaries[j];
+            let mut row = vec![
+                s.parameter.clone(),
+                alpha.to_string(),
+                number(s.mean, s.mcse_mean),
+                number(s.sd, s.mcse_sd),
+            ];
+            row.extend(s.quantiles.iter().zip(s.mcse_quantiles).map(|(&q, e)| number(q, e)));
+            rows.push(row);
+        }
+    }
+    Ok(render(&rows, args.format))
+}

@@ -1,0 +1,107 @@
+//! One file per subcommand: read, call the library, write.
+
+mod alpha;
+mod check;
+mod run;
+mod summary;
+mod table;
+mod text;
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use clap::CommandFactory;
+use npl::config::{Document, Experiment, nearest, printable};
+use npl::data::csv::SearchPath;
+use npl::error::Error;
+use npl::model::STARTERS;
+use npl::study::Study;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::cli::{Cli, Command, Overrides};
+
+pub fn dispatch(cli: Cli) -> Result<()> {
+    match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Check(args) => check::check(args),
+        Command::New { model } => new(&model),
+        Command::Summary(args) => summary::summary(args),
+        Command::Table(args) => table::table(args),
+        Command::Alpha(args) => alpha::alpha(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "npl", &mut script);
+            print(&script)
+        }
+    }
+}
+
+/// `npl new MODEL`.
+fn new(model: &str) -> Result<()> {
+    let names = || STARTERS.iter().map(|(name, _)| *name);
+    match STARTERS.iter().find(|(name, _)| *name == model) {
+        Some((_, starter)) => print(starter.as_bytes()),
+        None => {
+            let hint = nearest(model, names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+            let list = names().collect::<Vec<_>>().join(", ");
+            Err(Error::input(format!("no model `{}`{hint} There are {list}.", printable(model))).into())
+        }
+    }
+}
+
+/// To standard output; unlike `print!`, a closed pipe is not a panic.
+fn print(bytes: &[u8]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .map_err(|e| Error::write(Path::new("standard output"), e).into())
+}
+
+/// A line to standard error; unlike `eprintln!`, a full or closed one is not a panic.
+fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// An experiment file with its overrides, checked and with its data read.
+fn load(config: &Path, overrides: &Overrides, more: &[String]) -> Result<Study> {
+    if let Some(level) = overrides.simd {
+        level.pin().map_err(|best| {
+            Error::input(format!("--simd {}: this CPU has {} at best", level.name(), best.name()))
+        })?;
+    }
+    let shown = config.display().to_string();
+    let text = read_text(config)?;
+    let seed = overrides.seed.map(|seed| format!("seed={seed}"));
+    let sets: Vec<String> = overrides.set.iter().cloned().chain(seed).chain(more.iter().cloned()).collect();
+    let document = Document::parse(&shown, &text, &sets).map_err(Error::from)?;
+    let experiment: Experiment = document.decode().map_err(Error::from)?;
+    Ok(Study::new(document, experiment, SearchPath::new(overrides.data_dir.as_deref()))?)
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    let shown = printable(&path.display().to_string());
+    let wrong = |what: String| Error::input(format!("{shown}: {what}"));
+    let meta = std::fs::metadata(path).map_err(|e| wrong(e.to_string()))?;
+    if !meta.is_file() {
+        return Err(wrong("not a regular file".into()).into());
+    }
+    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+    Ok(String::from_utf8(bytes).map_err(|_| wrong("not UTF-8 text".into()))?)
+}
+
+/// The threads of a run: `--threads`, else $RAYON_NUM_THREADS, $SLURM_CPUS_PER_TASK, else all cores.
+fn pool(overrides: &Overrides) -> Result<ThreadPool> {
+    let from_env = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok().filter(|&n| n > 0);
+    let threads = overrides
+        .threads
+        .map(usize::from)
+        .or_else(|| from_env("RAYON_NUM_THREADS"))
+        .or_else(|| from_env("SLURM_CPUS_PER_TASK"))
+        .or_else(|| std::thread::available_parallelism().ok().map(|n| n.get()))
+        .unwrap_or(1);
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|e| anyhow!("cannot start {threads} threads: {e}"))
+}

@@ -1,0 +1,141 @@
+//! `npl summary`: the posterior in numbers, and how far to trust them.
+
+use anyhow::Result;
+use npl::error::Error;
+use npl::report::{Diagnostics, OverRepeats, Report};
+use npl::samples::{Summary, Table};
+use npl::store;
+
+use super::print;
+use super::text::{number, percent, render, seconds};
+use crate::cli::{Format, SummaryArgs};
+
+/// More parameters than this are not listed for people; the files have them all.
+const LISTED: usize = 60;
+
+pub fn summary(args: SummaryArgs) -> Result<()> {
+    let report = store::read_report(&args.run)?;
+    if let Some(repeat) = args.repeat.filter(|&r| r == 0 || r > report.repeats.len()) {
+        let message = format!("--repeat {repeat}: the run has repeats 1 to {}", report.repeats.len());
+        return Err(Error::input(message).into());
+    }
+    let table = Table::read(&args.run.join(store::SAMPLES))?;
+    let parameters = table.summarise(args.repeat);
+    if args.format == Format::Csv {
+        let lines: String = parameters.iter().map(|s| s.line() + "\n").collect();
+        return print(format!("{}\n{lines}", Summary::header()).as_bytes());
+    }
+    let mut out = render(&rows(&parameters), args.format);
+    if parameters.len() > LISTED {
+        out += &format!("… and {} more in summary.csv\n", parameters.len() - LISTED);
+    }
+    if report.repeats.len() > 1 && args.repeat.is_none() {
+        out += "(draws of all repeats together; --repeat N for one)\n";
+    }
+    out += "\n";
+    out += &diagnostics(&report);
+    print(out.as_bytes())
+}
+
+fn rows(parameters: &[Summary]) -> Vec<Vec<String>> {
+    let titles = ["parameter", "mean", "mcse", "sd", "2.5 %", "10 %", "50 %", "90 %", "97.5 %"];
+    let line = |s: &Summary| {
+        let e = s.mcse_mean;
+        let mut row =
+            vec![s.parameter.clone(), number(s.mean, e), format!("{e:.1e}"), number(s.sd, s.mcse_sd)];
+        row.extend(s.quantiles.iter().zip(s.mcse_quantiles).map(|(&q, e)| number(q, e)));
+        row
+    };
+    std::iter::once(titles.map(String::from).to_vec())
+        .chain(parameters.iter().take(LISTED).map(line))
+        .collect()
+}
+
+/// What a person needs to know of a run, in a few lines.
+pub fn diagnostics(report: &Report) -> String {
+    let Some(first) = report.repeats.first() else { return String::new() };
+    let total: f64 = report.repeats.iter().map(|r| r.seconds).sum();
+    let mut out = format!("{}: {}, seed {}", report.name, report.label, first.seed);
+    if report.repeats.len() > 1 {
+        out += &format!(", {} repeats", report.repeats.len());
+    }
+    let tests = if first.n_test > 0 { format!(" + {} test", first.n_test) } else { String::new() };
+    out += &format!(
+        "\n  data      {}{tests} rows\n  draws     {} in {} ({:.0} a second)\n",
+        first.n_train,
+        report.draws(),
+        seconds(total),
+        report.draws() as f64 / total.max(1e-9)
+    );
+    if let Some(lppd) = report.metrics.get("lppd") {
+        out += &format!("  LPPD      {}\n", over_repeats(lppd));
+    }
+    out + &found(report)
+}
+
+fn over_repeats(m: &OverRepeats) -> String {
+    let mcse = m.mcse.unwrap_or(f64::NAN);
+    match (m.sd, m.se) {
+        (Some(sd), Some(se)) => format!(
+            "{:.4}  sd {sd:.4}, se {se:.4} over {} repeats, Monte Carlo error {mcse:.1e}",
+            m.mean, m.repeats
+        ),
+        _ => format!("{}  Monte Carlo error {mcse:.1e}", number(m.mean, mcse)),
+    }
+}
+
+/// How the draws were found: status, singularities, restarts.
+fn found(report: &Report) -> String {
+    let each: Vec<&Diagnostics> = report.repeats.iter().map(|r| &r.diagnostics).collect();
+    let average =
+        |f: &dyn Fn(&Diagnostics) -> f64| each.iter().map(|d| f(d)).sum::<f64>() / each.len() as f64;
+    let mut status = std::collections::BTreeMap::new();
+    for (name, count) in each.iter().flat_map(|d| &d.status) {
+        *status.entry(name.as_str()).or_insert(0) += count;
+    }
+    let counts: Vec<String> = status.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let mut out = format!(
+        "  searches  {}; {:.0} iterations on average\n",
+        counts.join(", "),
+        average(&|d| d.mean_iterations)
+    );
+    if each.iter().all(|d| d.collapse.is_some()) {
+        let share =
+            |f: &dyn Fn(npl::report::CollapseShares) -> f64| average(&|d| f(d.collapse.unwrap_or_default()));
+        out += &format!(
+            "  collapse  {} of draws have a variance on the floor, {} a component narrower than a tenth of the data\n",
+            percent(share(&|c| c.at_floor)),
+            percent(share(&|c| c.narrow))
+        );
+    }
+    if each.iter().all(|d| d.restarts.is_some()) {
+        let value =
+            |f: &dyn Fn(&npl::restarts::Adequacy) -> f64| average(&|d| d.restarts.as_ref().map_or(0.0, f));
+        out += &format!(
+            "  restarts  {:.1} a draw, {:.1} distinct minima; best found once in {} of draws; improved by the last \
+             in {}\n            unseen basins: {} (Good-Turing), {} (Boender-Rinnooy Kan)\n",
+            value(&|a| a.restarts),
+            value(&|a| a.minima),
+            percent(value(&|a| a.best_found_once)),
+            percent(value(&|a| a.improved_by_last)),
+            percent(value(&|a| a.unseen_good_turing)),
+            percent(value(&|a| a.unseen_boender_rinnooy_kan))
+        );
+    }
+    out + &by_restarts(report)
+}
+
+/// LPPD had there been fewer restarts.
+fn by_restarts(report: &Report) -> String {
+    let Some(first) = report.repeats.first().filter(|r| !r.by_restarts.is_empty()) else {
+        return String::new();
+    };
+    let cell = |i: usize| {
+        let values: Vec<_> =
+            report.repeats.iter().filter_map(|r| r.by_restarts.get(i)).map(|b| b.lppd).collect();
+        let mean = OverRepeats::of(&values)?;
+        Some(format!("{} {:.4}", first.by_restarts[i].restarts, mean.mean))
+    };
+    let cells: Vec<String> = (0..first.by_restarts.len()).filter_map(cell).collect();
+    format!("  LPPD by R {}\n", cells.join(" | "))
+}

@@ -1,0 +1,78 @@
+//! `npl table`: runs side by side, as the paper's tables have them.
+
+use anyhow::Result;
+use npl::report::{OverRepeats, Report};
+use npl::store;
+
+use super::print;
+use super::text::{percent, render};
+use crate::cli::{Format, TableArgs};
+
+pub fn table(args: TableArgs) -> Result<()> {
+    let reports = args.runs.iter().map(|run| store::read_report(run)).collect::<Result<Vec<_>, _>>()?;
+    let rows = if args.format == Format::Csv { long(&reports) } else { side_by_side(&reports) };
+    let mut out = render(&rows, args.format);
+    if args.format != Format::Csv && reports.iter().any(|r| r.repeats.len() > 1) {
+        out += "\nmean ± sd over repeats (standard error of the mean)\n";
+    }
+    print(out.as_bytes())
+}
+
+/// A column per run.
+fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
+    let row = |title: &str, cell: &dyn Fn(&Report) -> String| -> Vec<String> {
+        std::iter::once(title.to_owned()).chain(reports.iter().map(cell)).collect()
+    };
+    let metric =
+        |name: &'static str| move |r: &Report| r.metrics.get(name).map_or("/".into(), |m| cell(name, m));
+    let collapse = |r: &Report| {
+        let shares: Option<Vec<f64>> =
+            r.repeats.iter().map(|r| r.diagnostics.collapse.map(|c| c.at_floor)).collect();
+        shares.map_or("/".into(), |s| percent(npl::math::mean(&s)))
+    };
+    let mut rows = vec![
+        row("", &|r| r.name.clone()),
+        row("method", &|r| r.label.clone()),
+        row("repeats", &|r| r.repeats.len().to_string()),
+        row("draws", &|r| r.repeats.first().map_or(0, |r| r.draws).to_string()),
+        row("LPPD", &metric("lppd")),
+        row("seconds", &metric("seconds")),
+        row("failed", &|r| r.failed().to_string()),
+    ];
+    if reports.iter().any(|r| r.repeats.iter().any(|r| r.diagnostics.collapse.is_some())) {
+        rows.push(row("on the floor", &collapse));
+    }
+    rows
+}
+
+fn cell(name: &str, m: &OverRepeats) -> String {
+    let digits = if name == "seconds" { 2 } else { 4 };
+    match (m.sd, m.se, m.mcse) {
+        (Some(sd), Some(se), _) => format!("{:.digits$} ± {sd:.digits$} ({se:.digits$})", m.mean),
+        (_, _, Some(mcse)) => format!("{:.digits$} (mcse {mcse:.0e})", m.mean),
+        _ => format!("{:.digits$}", m.mean),
+    }
+}
+
+/// A line per run and metric, for programs.
+fn long(reports: &[Report]) -> Vec<Vec<String>> {
+    let titles = ["run", "method", "label", "metric", "repeats", "mean", "sd", "se", "mcse"];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    let optional = |v: Option<f64>| v.map(|v| format!("{v:?}")).unwrap_or_default();
+    for report in reports {
+        for (name, m) in &report.metrics {
+            rows.push(vec![
+                report.name.clone(),
+                report.method.clone(),
+                report.label.clone(),
+                name.clone(),
+                m.repeats.to_string(),
+                format!("{:?}", m.mean),
+                optional(m.sd),
+                optional(m.se),
+                optional(m.mcse),
+            ]);
+        }
+    }
+    rows
+}

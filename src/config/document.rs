@@ -1,0 +1,243 @@
+//! An experiment file as written: the TOML tree with the place of every value, and the overrides on top.
+
+use std::sync::Arc;
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use toml::de::{DeTable, DeValue};
+
+use super::problem::{Place, Problem, Problems, Source};
+use super::schema_check;
+
+/// The largest text that is read.
+const MAX_BYTES: usize = 1 << 20;
+
+/// An experiment file with its `--set` overrides, every value knowing where it was written.
+pub struct Document {
+    source: Arc<Source>,
+    root: Node,
+}
+
+/// A value of the tree.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// Where its key stands.
+    pub key: Place,
+    /// Where the value stands; of a table, its header.
+    pub place: Place,
+    /// The last override that set it or something within it.
+    pub touched: Option<usize>,
+    pub data: Data,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub(super) enum Data {
+    Text(String),
+    Integer(i64),
+    /// An integer that does not fit in 64 bits, as written.
+    Huge(String),
+    Float(f64),
+    Flag(bool),
+    Date,
+    List(Vec<Node>),
+    Table(Vec<(String, Node)>),
+}
+
+impl Document {
+    /// Reads `text`, the content of `file`; `sets` are the raw `key.path=value` arguments, later ones win.
+    pub fn parse(file: &str, text: &str, sets: &[String]) -> Result<Document, Problems> {
+        if text.len() > MAX_BYTES {
+            let message = format!("the file has {} bytes; at most {MAX_BYTES} are read", text.len());
+            return Err(Problems::new(
+                Source::new(file, "", sets),
+                vec![Problem::new("", &Place::Whole, message)],
+            ));
+        }
+        let source = Source::new(file, text, sets);
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut problems = syntax_problems(&source, &errors);
+        let data = Data::Table(entries(table.get_ref(), None));
+        let mut root = Node { key: Place::Top, place: Place::Top, touched: None, data };
+        for (index, set) in sets.iter().enumerate() {
+            match split_override(set) {
+                Some((path, value)) => root.set(&path, override_node(value, index), index),
+                None => problems.push(Problem::new(
+                    "",
+                    &Place::Override(index),
+                    "must have the form `key.path=value`",
+                )),
+            }
+        }
+        if problems.is_empty() { Ok(Document { source, root }) } else { Err(Problems::new(source, problems)) }
+    }
+
+    /// Checks the whole tree against the schema of `T`, then decodes it.
+    pub fn decode<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Problems> {
+        let schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<T>().to_value();
+        match schema_check::check(&schema, &self.root) {
+            Ok(value) => value.try_into().map_err(|error| self.problems(vec![self.decode_problem(&error)])),
+            Err(problems) => Err(self.problems(problems)),
+        }
+    }
+
+    /// What serde found beyond the schema, placed by the key that it names.
+    fn decode_problem(&self, error: &toml::de::Error) -> Problem {
+        let text = error.to_string();
+        let named = text.rsplit_once("\nin `").and_then(|(_, rest)| rest.rsplit_once('`'));
+        match named {
+            Some((key, _)) => self.problem(key, format!("`{key}`: {}", error.message())),
+            None => Problem::new("", &Place::Whole, error.message()),
+        }
+    }
+
+    /// A problem at a dotted key path such as `prior.T` or `data.means[2]`, placed at its value, or at the
+    /// deepest ancestor that is written.
+    pub fn problem(&self, key: &str, message: impl Into<String>) -> Problem {
+        Problem::new(key, &self.find(key).0.place, message)
+    }
+
+    /// The problems of this document as one error.
+    pub fn problems(&self, list: Vec<Problem>) -> Problems {
+        Problems::new(self.source.clone(), list)
+    }
+
+    /// Whether the user wrote this key, in the file or by `--set`.
+    pub fn has(&self, key: &str) -> bool {
+        self.find(key).1
+    }
+
+    /// The node at a dotted path, or its deepest ancestor; and whether it is the node itself.
+    fn find(&self, key: &str) -> (&Node, bool) {
+        let mut node = &self.root;
+        for part in key.split(['.', '[']).filter(|part| !part.is_empty()) {
+            let child = match &node.data {
+                Data::Table(entries) => entries.iter().find(|(name, _)| name == part).map(|(_, child)| child),
+                Data::List(items) => part.strip_suffix(']').and_then(|i| items.get(i.parse::<usize>().ok()?)),
+                _ => None,
+            };
+            match child {
+                Some(child) => node = child,
+                None => return (node, false),
+            }
+        }
+        (node, true)
+    }
+}
+
+/// The syntax errors, one for each line: later ones on a line follow from the first.
+fn syntax_problems(source: &Source, errors: &[toml::de::Error]) -> Vec<Problem> {
+    let mut found: Vec<(usize, usize, &str)> = Vec::new();
+    found.extend(
+        errors.iter().map(|e| (e.span().map_or(0, |s| s.start), e.span().map_or(0, |s| s.end), e.message())),
+    );
+    found.sort();
+    found.dedup_by_key(|(start, ..)| source.line_of(*start));
+    let problem = |&(start, end, message): &(usize, usize, &str)| {
+        Problem::new("", &Place::File { start, end }, format!("invalid TOML: {message}"))
+    };
+    found.iter().map(problem).collect()
+}
+
+/// The entries of a parsed table, placed in the file or, if given, at an override.
+fn entries(table: &DeTable<'_>, set: Option<usize>) -> Vec<(String, Node)> {
+    let entry = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
+        let name: &std::borrow::Cow<'_, str> = key.get_ref();
+        (name.to_string(), node(value.get_ref(), place(key.span(), set), place(value.span(), set), set))
+    };
+    table.iter().map(entry).collect()
+}
+
+fn place(span: std::ops::Range<usize>, set: Option<usize>) -> Place {
+    set.map_or(Place::File { start: span.start, end: span.end }, Place::Override)
+}
+
+fn node(value: &DeValue<'_>, key: Place, at: Place, set: Option<usize>) -> Node {
+    let data = match value {
+        DeValue::String(text) => Data::Text(text.to_string()),
+        DeValue::Integer(digits) => match i64::from_str_radix(digits.as_str(), digits.radix()) {
+            Ok(number) => Data::Integer(number),
+            Err(_) => Data::Huge(digits.to_string()),
+        },
+        DeValue::Float(digits) => Data::Float(digits.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(flag) => Data::Flag(*flag),
+        DeValue::Datetime(_) => Data::Date,
+        DeValue::Array(items) => Data::List(items.iter().map(|item| element(item, set)).collect()),
+        DeValue::Table(table) => Data::Table(entries(table, set)),
+    };
+    Node { key, place: at, touched: set, data }
+}
+
+fn element(item: &toml::Spanned<DeValue<'_>>, set: Option<usize>) -> Node {
+    let at = place(item.span(), set);
+    node(item.get_ref(), at.clone(), at, set)
+}
+
+impl Node {
+    /// Puts `value` at `path`, making the tables on the way.
+    fn set(&mut self, path: &[String], value: Node, index: usize) {
+        let Some((name, rest)) = path.split_first() else {
+            *self = value;
+            return;
+        };
+        self.touched = Some(index);
+        if !matches!(self.data, Data::Table(_)) {
+            *self = Node::empty_table(index);
+        }
+        if let Data::Table(entries) = &mut self.data {
+            let at = entries.iter().position(|(key, _)| key == name).unwrap_or(entries.len());
+            if at == entries.len() {
+                entries.push((name.clone(), Node::empty_table(index)));
+            }
+            entries[at].1.set(rest, value, index);
+        }
+    }
+
+    fn empty_table(index: usize) -> Node {
+        let at = Place::Override(index);
+        Node { key: at.clone(), place: at, touched: Some(index), data: Data::Table(Vec::new()) }
+    }
+}
+
+/// The key path and the raw value of a `key.path=value` argument. An `=` within a quoted key does not count.
+fn split_override(set: &str) -> Option<(Vec<String>, &str)> {
+    let cuts = set.match_indices('=').take(8);
+    cuts.filter_map(|(at, _)| Some((key_path(&set[..at])?, &set[at + 1..]))).next()
+}
+
+/// The parts of a dotted TOML key.
+fn key_path(key: &str) -> Option<Vec<String>> {
+    let line = format!("{key} = 0");
+    if key.contains(['\n', '\r']) {
+        return None;
+    }
+    let table = DeTable::parse(&line).ok()?;
+    let mut path = Vec::new();
+    let mut level = table.get_ref();
+    while let Some((name, value)) = level.iter().next() {
+        path.push(name.get_ref().to_string());
+        match value.get_ref() {
+            DeValue::Table(next) => level = next,
+            _ => return Some(path),
+        }
+    }
+    None
+}
+
+/// The value of an override: TOML if it reads as such, else a bare string.
+fn override_node(value: &str, index: usize) -> Node {
+    let at = Place::Override(index);
+    match DeValue::parse(value.trim()) {
+        Ok(parsed) => node(parsed.get_ref(), at.clone(), at, Some(index)),
+        Err(_) => Node {
+            key: at.clone(),
+            place: at,
+            touched: Some(index),
+            data: Data::Text(value.trim().to_owned()),
+        },
+    }
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

@@ -1,0 +1,248 @@
+//! The experiment file as the user writes it: typed tables, and errors that point at the line.
+
+mod document;
+mod nearest;
+mod numbers;
+mod problem;
+mod schema_check;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+
+pub use document::Document;
+pub use nearest::nearest;
+pub use numbers::{Count, Gamma, NamedGamma, NonNegative, Numbers, OpenUnit, Positive, Probability};
+pub use problem::{Problem, Problems, printable};
+
+use crate::data::simulate::Simulate;
+use crate::init::Dist;
+use crate::model::ModelConfig;
+use crate::optim::Optimiser;
+use crate::restarts::StopRule;
+
+/// An experiment: data, a parameter of interest, a prior on the sampling distribution, and how to sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Name of the experiment and of its run directory.
+    pub name: String,
+    /// Seed of all randomness. Left out: drawn, printed and recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 9_223_372_036_854_775_807u64))]
+    pub seed: Option<u64>,
+    /// Independent repeats. Repeat i uses seed + i − 1, and new simulated data or a new split.
+    #[serde(default = "one")]
+    pub repeats: Count,
+    /// How posterior draws are made.
+    #[serde(default)]
+    pub method: Method,
+    pub data: DataConfig,
+    pub model: ModelConfig,
+    /// The Dirichlet process prior. Left out: α = 0, the Bayesian bootstrap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<PriorConfig>,
+    pub sampler: SamplerConfig,
+    #[serde(default)]
+    pub optimiser: Optimiser,
+    #[serde(default)]
+    pub evaluate: EvaluateConfig,
+}
+
+fn one() -> Count {
+    Count::new(1).expect("at least one")
+}
+
+/// The inference scheme.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// The posterior bootstrap.
+    #[default]
+    Npl,
+}
+
+impl Method {
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Npl => "npl",
+        }
+    }
+}
+
+/// Where the data come from: a file, or a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// File with the training rows: delimited text, gzip or not, looked for below `--data-dir`, `$NPL_DATA`, `./data`
+    /// and the current folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train: Option<String>,
+    /// File with the test rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
+    /// Draw the data from a known truth instead, anew in each repeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulate: Option<Simulate>,
+    /// Columns to use, by name or by number from 1. Left out: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Vec<String>>,
+    /// Whether the first line holds names. Left out: it does if one of its cells is not a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// One character between cells. Left out: a comma.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<String>,
+    /// Use only so many training rows, from the first. 0 simulates the prior of θ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<usize>,
+    /// Use only so many test rows, from the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_rows: Option<usize>,
+    /// Share of the training file to put aside for testing, at random, anew in each repeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<OpenUnit>,
+}
+
+/// F ~ DP(α, F_π), eq. (2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PriorConfig {
+    /// Concentration α: the weight of the prior in rows of data. 0 is the Bayesian bootstrap.
+    pub alpha: NonNegative,
+    /// Number of pseudo-samples T of a draw.
+    #[serde(rename = "T", default, skip_serializing_if = "Option::is_none")]
+    pub truncation_limit: Option<Count>,
+    /// How the prior part is made finite. Left out: "dirichlet" if T is given, otherwise "exact" where the base
+    /// measure has finite support, otherwise adaptive with epsilon 1e-6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<TruncationConfig>,
+    /// The base measure F_π that pseudo-samples are drawn from. Needed where alpha > 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<BaseConfig>,
+}
+
+/// From infinitely many prior atoms to finitely many.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TruncationConfig {
+    /// T pseudo-samples with weights Dir(α/T, …, α/T), as in Algorithm 2.
+    Dirichlet,
+    /// T sticks, of which the last takes the rest.
+    StickBreaking,
+    /// Sticks until less than this mass is left.
+    Adaptive(OpenUnit),
+    /// All atoms of a base measure with finite support: no truncation.
+    Exact,
+}
+
+/// The base measure F_π.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum BaseConfig {
+    /// Independent normal columns.
+    Normal {
+        /// A number, or a list with one per column.
+        mean: Numbers,
+        /// A number, or a list with one per column.
+        sd: Numbers,
+    },
+    /// Independent uniform columns.
+    Uniform {
+        /// A number, or a list with one per column.
+        low: Numbers,
+        /// A number, or a list with one per column.
+        high: Numbers,
+    },
+    /// The model's prior predictive ∫ f_θ(y) dπ(θ); the model's table must have its `prior`.
+    PriorPredictive,
+    /// The rows of a file with historical data.
+    Empirical {
+        /// Path, looked for like the training file; same columns.
+        file: String,
+    },
+    /// For regression: a response that is independent of the covariates.
+    Response {
+        /// Probability of a response 1.
+        bernoulli: Probability,
+        /// Where the covariates come from.
+        covariates: Covariates,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Covariates {
+    /// The rows of the training data.
+    Empirical,
+}
+
+/// How posterior draws are found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SamplerConfig {
+    /// Number of posterior draws B.
+    #[serde(rename = "B")]
+    pub draws: Count,
+    /// Random restarts R of each draw (RR-NPL); with a `stop` rule, at most so many. Left out: 1.
+    #[serde(rename = "R", default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<Count>,
+    /// Distribution of the starts of each block of parameters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub init: BTreeMap<String, Dist>,
+    /// Start every draw from the same point (FI-NPL) instead of random restarts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed_init: Option<FixedInitConfig>,
+    /// Stop restarting before R when enough has been seen. Left out: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopRule>,
+    /// Share of draws that may fail before the run counts as failed (exit code 3).
+    #[serde(default = "none_failed")]
+    pub max_failed: Probability,
+}
+
+fn none_failed() -> Probability {
+    Probability::new(0.0).expect("a probability")
+}
+
+/// θ_init of FI-NPL, Algorithm 4.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum FixedInitConfig {
+    /// The best of so many fits to the unweighted data, from random starts.
+    BestOf(Count),
+    /// A CSV file with a column per parameter, named as in `samples.csv`; its first row.
+    File(String),
+    /// A draw of an earlier run.
+    Run {
+        /// Its run directory.
+        path: String,
+        /// Which draw, counted from 1. Left out: the one with the smallest loss on the unweighted training data.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        draw: Option<Count>,
+    },
+}
+
+/// What is computed from the draws.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluateConfig {
+    /// Which metrics. Left out: all that apply to the model and the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Vec<Metric>>,
+}
+
+/// A number that is computed on test data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Mean log pointwise predictive density.
+    Lppd,
+}
+
+/// The JSON schema of an experiment file, for editors.
+pub fn schema() -> serde_json::Value {
+    SchemaSettings::draft07().into_generator().into_root_schema_for::<Experiment>().to_value()
+}

@@ -1,0 +1,75 @@
+//! Data: the observed atoms. Readers, simulators and the train/test split all end in a [`Dataset`].
+
+pub mod csv;
+pub mod simulate;
+pub mod split;
+
+use std::sync::OnceLock;
+
+use ndarray::{Array1, Array2, Axis};
+
+use crate::kernel::Panel;
+
+/// Rows, and a response per row in regression.
+#[derive(Clone, Debug, Default)]
+pub struct Dataset {
+    pub x: Array2<f64>,
+    pub y: Option<Array1<f64>>,
+    /// One name per column of `x`.
+    pub columns: Vec<String>,
+    panel: OnceLock<Panel>,
+}
+
+impl Dataset {
+    pub fn new(x: Array2<f64>, y: Option<Array1<f64>>, columns: Vec<String>) -> Self {
+        debug_assert_eq!(x.ncols(), columns.len());
+        debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.nrows()));
+        Dataset { x, y, columns, panel: OnceLock::new() }
+    }
+
+    /// One column of numbers, named `y`.
+    pub fn from_values(values: Vec<f64>) -> Self {
+        let x = Array2::from_shape_vec((values.len(), 1), values).expect("one column holds all values");
+        Dataset::new(x, None, vec!["y".into()])
+    }
+
+    /// Rows without names: pseudo-samples.
+    pub fn unnamed(x: Array2<f64>, y: Option<Array1<f64>>) -> Self {
+        let columns = (1..=x.ncols()).map(|j| format!("x{j}")).collect();
+        Dataset::new(x, y, columns)
+    }
+
+    pub fn n(&self) -> usize {
+        self.x.nrows()
+    }
+
+    pub fn d(&self) -> usize {
+        self.x.ncols()
+    }
+
+    /// The same rows in the layout of the vector kernels, made on first use.
+    pub fn panel(&self) -> &Panel {
+        self.panel.get_or_init(|| Panel::new(self.x.view()))
+    }
+
+    /// The rows with these indices, in this order.
+    pub fn select(&self, rows: &[usize]) -> Dataset {
+        let y = self.y.as_ref().map(|y| y.select(Axis(0), rows));
+        Dataset::new(self.x.select(Axis(0), rows), y, self.columns.clone())
+    }
+
+    /// The first `rows` rows.
+    pub fn head(&self, rows: usize) -> Dataset {
+        self.select(&(0..rows.min(self.n())).collect::<Vec<_>>())
+    }
+
+    /// Mean and variance (divisor n) of each column.
+    pub fn moments(&self) -> Vec<(f64, f64)> {
+        let n = self.n() as f64;
+        let moments = |column: ndarray::ArrayView1<f64>| {
+            let mean = column.sum() / n;
+            (mean, column.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n)
+        };
+        self.x.axis_iter(Axis(1)).map(moments).collect()
+    }
+}

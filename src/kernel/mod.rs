@@ -1,0 +1,156 @@
+//! The few hot loops, written once over eight lanes and compiled three times: for AVX-512, for AVX2 with FMA, and
+//! plain. The level is chosen at run time. AVX-512 and AVX2 give the same bits (both fuse multiply and add, both
+//! sum in the same eight lanes); plain code differs in the last digits, so the level is recorded with every run.
+
+// SAFETY of the one kind of `unsafe` here: a function compiled for a CPU feature is called only after
+// `Level::detected` has found that feature, see `dispatch!`.
+#![allow(unsafe_code)]
+
+mod lanes;
+pub mod mixture;
+
+use std::sync::OnceLock;
+
+use ndarray::ArrayView2;
+
+pub use lanes::LANES;
+use lanes::Lanes;
+
+/// Which machine code the kernels run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Level {
+    Plain,
+    Avx2,
+    Avx512,
+}
+
+static LEVEL: OnceLock<Level> = OnceLock::new();
+
+impl Level {
+    /// The best level this CPU has.
+    pub fn detected() -> Level {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            if avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+                return Level::Avx512;
+            }
+            if avx2 {
+                return Level::Avx2;
+            }
+        }
+        Level::Plain
+    }
+
+    /// The level of this process.
+    pub fn current() -> Level {
+        *LEVEL.get_or_init(Level::detected)
+    }
+
+    /// Pins the level, before any kernel has run. `Err` says what the CPU has.
+    pub fn pin(self) -> Result<(), Level> {
+        if self > Level::detected() {
+            return Err(Level::detected());
+        }
+        match *LEVEL.get_or_init(|| self) {
+            level if level == self => Ok(()),
+            level => Err(level),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Plain => "plain",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+}
+
+/// Compiles the body of a kernel for every level: `dispatch!(level, name, (args: types) -> ret, body::<Fused>, …)`.
+macro_rules! dispatch {
+    ($(#[$doc:meta])* pub fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? = $body:ident) => {
+        $(#[$doc])*
+        pub fn $name(level: $crate::kernel::Level, $($arg: $type),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
+                fn avx512($($arg: $type),*) $(-> $ret)? {
+                    $body::<$crate::kernel::lanes::Fused>($($arg),*)
+                }
+                #[target_feature(enable = "avx2,fma")]
+                fn avx2($($arg: $type),*) $(-> $ret)? {
+                    $body::<$crate::kernel::lanes::Fused>($($arg),*)
+                }
+                // SAFETY: a level above plain is only ever obtained through `Level::detected` and `Level::pin`,
+                // which have seen the features of this CPU.
+                match level {
+                    $crate::kernel::Level::Avx512 => return unsafe { avx512($($arg),*) },
+                    $crate::kernel::Level::Avx2 => return unsafe { avx2($($arg),*) },
+                    $crate::kernel::Level::Plain => {}
+                }
+            }
+            let _ = level;
+            $body::<$crate::kernel::lanes::Unfused>($($arg),*)
+        }
+    };
+}
+use dispatch;
+
+/// Rows in groups of eight, column after column within a group, so that eight rows are worked on in step. The last
+/// group is filled up with the last row; whoever weighs the rows gives those weight 0.
+#[derive(Clone, Debug, Default)]
+pub struct Panel {
+    groups: Vec<Lanes>,
+    n: usize,
+    d: usize,
+}
+
+impl Panel {
+    pub fn new(x: ArrayView2<f64>) -> Self {
+        let (n, d) = x.dim();
+        let mut groups = vec![[0.0; LANES]; n.div_ceil(LANES) * d];
+        for i in 0..n.next_multiple_of(LANES) {
+            for (j, &value) in x.row(i.min(n - 1)).iter().enumerate() {
+                groups[(i / LANES) * d + j][i % LANES] = value;
+            }
+        }
+        Panel { groups, n, d }
+    }
+
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    pub fn d(&self) -> usize {
+        self.d
+    }
+
+    /// The eight rows of group `g`, one entry per column.
+    fn group(&self, g: usize) -> &[Lanes] {
+        &self.groups[g * self.d..(g + 1) * self.d]
+    }
+
+    fn groups(&self) -> usize {
+        self.n.div_ceil(LANES)
+    }
+}
+
+/// Eight consecutive values from `8 g` on, zeros beyond the end.
+fn load(values: &[f64], g: usize) -> Lanes {
+    let rest = &values[g * LANES..];
+    match rest.first_chunk::<LANES>() {
+        Some(full) => *full,
+        None => {
+            let mut lanes = [0.0; LANES];
+            lanes[..rest.len()].copy_from_slice(rest);
+            lanes
+        }
+    }
+}
+
+/// Every level this CPU can run, for tests that hold one against another.
+#[cfg(test)]
+pub fn available() -> impl Iterator<Item = Level> {
+    [Level::Plain, Level::Avx2, Level::Avx512].into_iter().filter(|&l| l <= Level::detected())
+}

@@ -1,0 +1,39 @@
+//! Bayesian nonparametric learning with the posterior bootstrap (Fong, Lyddon and Holmes 2019).
+//!
+//! Data flow one way: TOML → [`config`] → [`study`] (data, model, prior) → [`bootstrap`] → draws → [`evaluate`] →
+//! [`report`] → files. Read [`bootstrap`] first.
+//!
+//! - [`config`]: the experiment file as the user writes it, with errors that point at the line
+//! - [`data`]: observed atoms: readers, simulators, splits
+//! - [`process`]: the Dirichlet process posterior; one draw of it is a weighted set of atoms
+//! - [`model`]: parameters of interest: a loss with a way to minimise it
+//! - [`optim`]: what a local search is told and what it answers
+//! - [`init`], [`restarts`]: where searches start, and when enough have been made
+//! - [`bootstrap`]: Algorithms 1 to 4
+//! - [`samples`], [`evaluate`], [`report`]: draws, and numbers made of them
+//! - [`study`], [`runner`]: an experiment, checked and run
+//! - [`store`]: the run directory; the only place that writes files
+//! - [`kernel`]: the hot loops, compiled for AVX-512, AVX2 and plain code
+//! - [`linalg`], [`rng`], [`math`], [`error`]: what all of them need
+
+#![deny(unsafe_code)]
+
+pub mod bootstrap;
+pub mod config;
+pub mod data;
+pub mod error;
+pub mod evaluate;
+pub mod init;
+pub mod kernel;
+pub mod linalg;
+pub mod math;
+pub mod model;
+pub mod optim;
+pub mod process;
+pub mod report;
+pub mod restarts;
+pub mod rng;
+pub mod runner;
+pub mod samples;
+pub mod store;
+pub mod study;

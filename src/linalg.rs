@@ -1,0 +1,99 @@
+//! The little dense linear algebra that npl needs, in one place. The default is pure Rust; with the `openblas`
+//! feature the same functions call LAPACK through `ndarray-linalg`.
+
+use ndarray::{Array1, Array2};
+
+/// Solves A x = b for a symmetric positive definite A; `None` if A is not (numerically) positive definite.
+pub fn solve_spd(a: &Array2<f64>, b: &Array1<f64>) -> Option<Array1<f64>> {
+    debug_assert!(a.is_square() && a.nrows() == b.len());
+    if a.is_empty() {
+        return Some(b.clone());
+    }
+    backend::solve_spd(a, b).filter(|x| x.iter().all(|v| v.is_finite()))
+}
+
+/// Written by hand because no pure-Rust LAPACK is light enough for the default build, and a Cholesky factor of a
+/// few dozen rows is thirty lines.
+#[cfg_attr(feature = "openblas", allow(dead_code))]
+mod pure {
+    use super::*;
+
+    /// A pivot below this share of its diagonal entry has lost all its digits.
+    const PIVOT: f64 = 1e-13;
+
+    pub fn solve_spd(a: &Array2<f64>, b: &Array1<f64>) -> Option<Array1<f64>> {
+        let l = cholesky(a)?;
+        let n = b.len();
+        let mut x = b.clone();
+        for i in 0..n {
+            let sum: f64 = (0..i).map(|k| l[[i, k]] * x[k]).sum();
+            x[i] = (x[i] - sum) / l[[i, i]];
+        }
+        for i in (0..n).rev() {
+            let sum: f64 = (i + 1..n).map(|k| l[[k, i]] * x[k]).sum();
+            x[i] = (x[i] - sum) / l[[i, i]];
+        }
+        Some(x)
+    }
+
+    /// The lower Cholesky factor.
+    pub fn cholesky(a: &Array2<f64>) -> Option<Array2<f64>> {
+        let n = a.nrows();
+        let mut l = Array2::zeros((n, n));
+        for j in 0..n {
+            let sum: f64 = (0..j).map(|k| l[[j, k]] * l[[j, k]]).sum();
+            let pivot: f64 = a[[j, j]] - sum;
+            if !(pivot > PIVOT * a[[j, j]].abs()) {
+                return None;
+            }
+            l[[j, j]] = pivot.sqrt();
+            for i in j + 1..n {
+                let sum: f64 = (0..j).map(|k| l[[i, k]] * l[[j, k]]).sum();
+                l[[i, j]] = (a[[i, j]] - sum) / l[[j, j]];
+            }
+        }
+        Some(l)
+    }
+}
+
+#[cfg(not(feature = "openblas"))]
+use pure as backend;
+
+#[cfg(feature = "openblas")]
+mod backend {
+    use super::*;
+    use ndarray_linalg::{FactorizeC, SolveC, UPLO};
+
+    pub fn solve_spd(a: &Array2<f64>, b: &Array1<f64>) -> Option<Array1<f64>> {
+        a.factorizec(UPLO::Lower).ok()?.solvec(b).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn solves_a_positive_definite_system() {
+        let a = array![[4.0, 2.0, 0.6], [2.0, 5.0, 1.0], [0.6, 1.0, 3.0]];
+        let x = array![1.0, -2.0, 0.5];
+        let solved = solve_spd(&a, &a.dot(&x)).expect("the matrix is positive definite");
+        assert!((&solved - &x).iter().all(|e| e.abs() < 1e-12), "{solved}");
+    }
+
+    #[test]
+    fn refuses_an_indefinite_matrix() {
+        assert!(solve_spd(&array![[1.0, 2.0], [2.0, 1.0]], &array![1.0, 1.0]).is_none());
+        assert!(solve_spd(&array![[f64::NAN]], &array![1.0]).is_none());
+    }
+
+    #[test]
+    fn both_backends_agree() {
+        let root = Array2::from_shape_fn((9, 9), |(i, j)| ((i * 7 + j * 3) % 11) as f64 / 11.0);
+        let a = root.dot(&root.t()) + Array2::<f64>::eye(9);
+        let b = Array1::from_shape_fn(9, |i| (i as f64).sin());
+        let (one, two) = (solve_spd(&a, &b).unwrap(), pure::solve_spd(&a, &b).unwrap());
+        assert!((&one - &two).iter().all(|e| e.abs() < 1e-12));
+    }
+}

@@ -1,0 +1,60 @@
+//! Small numeric functions that several modules share.
+
+/// log Σ exp(xᵢ), −∞ for nothing.
+pub fn log_sum_exp(x: &[f64]) -> f64 {
+    let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if max == f64::NEG_INFINITY {
+        return max;
+    }
+    max + libm::log(x.iter().map(|&v| libm::exp(v - max)).sum::<f64>())
+}
+
+/// log(eᵃ + eᵇ).
+pub fn log_add_exp(a: f64, b: f64) -> f64 {
+    let (high, low) = if a >= b { (a, b) } else { (b, a) };
+    if low == f64::NEG_INFINITY { high } else { high + libm::log1p(libm::exp(low - high)) }
+}
+
+/// Arithmetic mean; NaN for nothing.
+pub fn mean(x: &[f64]) -> f64 {
+    x.iter().sum::<f64>() / x.len() as f64
+}
+
+/// Sample standard deviation (divisor n − 1); NaN below two values.
+pub fn sd(x: &[f64]) -> f64 {
+    let m = mean(x);
+    (x.iter().map(|v| (v - m) * (v - m)).sum::<f64>() / (x.len() as f64 - 1.0)).sqrt()
+}
+
+/// Quantile of sorted values with linear interpolation (type 7 of Hyndman and Fan, the default of R and numpy).
+pub fn quantile_sorted(sorted: &[f64], q: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let h = q * last as f64;
+    let low = (h.floor() as usize).min(last);
+    let high = (low + 1).min(last);
+    sorted[low] + (h - low as f64) * (sorted[high] - sorted[low])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_sum_exp_survives_extremes() {
+        assert_eq!(log_sum_exp(&[]), f64::NEG_INFINITY);
+        assert!((log_sum_exp(&[-1e300, 0.0]) - 0.0).abs() < 1e-15);
+        assert!((log_sum_exp(&[1000.0, 1000.0]) - (1000.0 + 2f64.ln())).abs() < 1e-12);
+        assert!((log_add_exp(-1000.0, -1001.0) - log_sum_exp(&[-1000.0, -1001.0])).abs() < 1e-12);
+        assert_eq!(log_add_exp(f64::NEG_INFINITY, f64::NEG_INFINITY), f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn quantiles_follow_type_7() {
+        let x = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(quantile_sorted(&x, 0.0), 1.0);
+        assert_eq!(quantile_sorted(&x, 0.5), 2.5);
+        assert_eq!(quantile_sorted(&x, 1.0), 4.0);
+        assert!((quantile_sorted(&x, 0.1) - 1.3).abs() < 1e-15);
+        assert!(quantile_sorted(&[], 0.5).is_nan());
+    }
+}

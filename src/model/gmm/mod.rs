@@ -1,0 +1,255 @@
+//! K-component, d-dimensional diagonal Gaussian mixture: l(y, θ) = −log Σₖ πₖ Πⱼ N(yⱼ; μₖⱼ, σ²ₖⱼ), minimised by
+//! weighted EM (supplement E.2.1) with a Newton finish.
+//!
+//! The likelihood is unbounded: a component that shrinks onto one atom drives the loss to −∞. So the smallest
+//! variance is part of the target and stands in the config; it is a clamp, under which EM stays monotone.
+
+mod newton;
+mod step;
+
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+use rand::distr::Distribution;
+use rand_distr::StandardNormal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Block, Collapse, Context, Model, Support};
+use crate::config::{Count, Gamma, Positive};
+use crate::data::Dataset;
+use crate::kernel::Level;
+use crate::kernel::mixture::{Mixture, Sums, log_density};
+use crate::optim::Minimum;
+use crate::process::base::PriorPredictive;
+use crate::process::{BaseMeasure, Measure};
+use crate::rng::Rng;
+
+pub const STARTER: &str = include_str!("../../../configs/starters/gmm.toml");
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(non_snake_case)]
+pub struct Config {
+    /// Number of components.
+    pub K: Count,
+    /// The smallest variance a component may have in any column. The likelihood has no maximum without it: see
+    /// docs/models.md for how to choose it.
+    pub variance_floor: Positive,
+    /// Penalty on the variances (loss-NPL), which removes the singularities of the likelihood.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty: Option<Penalty>,
+    /// Strength γ of the penalty: a number, or "1/n".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gamma: Option<Gamma>,
+    /// The parametric prior on (π, μ, σ), for a base measure `"prior_predictive"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prior: Option<MixturePrior>,
+}
+
+/// g(θ) of loss-NPL, eq. (10).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Penalty {
+    /// Shape a and scale b: g = Σ (a + 1) log σ² + b/σ², minus the log density of an inverse gamma on each variance.
+    InverseGamma([Positive; 2]),
+}
+
+/// The prior of eq. (11): π ~ Dir(a₀), μ ~ N, σ ~ logNormal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MixturePrior {
+    /// Dirichlet parameter of the component weights.
+    #[serde(default = "MixturePrior::default_a0")]
+    pub a0: Positive,
+    /// Mean and standard deviation of the normal prior of each μ.
+    #[serde(default = "MixturePrior::default_pair")]
+    pub mu: (f64, Positive),
+    /// Log-mean and log-standard-deviation of the log-normal prior of each standard deviation σ.
+    #[serde(default = "MixturePrior::default_pair")]
+    pub sigma: (f64, Positive),
+}
+
+impl MixturePrior {
+    fn default_a0() -> Positive {
+        Positive::new(1.0).expect("positive")
+    }
+
+    fn default_pair() -> (f64, Positive) {
+        (0.0, Positive::new(1.0).expect("positive"))
+    }
+}
+
+impl Config {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+        let k = self.K.get();
+        let n = context.train.n();
+        let mut problems = Vec::new();
+        if n > 0 && n < k {
+            problems.push(("K", format!("is {k}, more than the {n} rows of data")));
+        }
+        let penalty = match (&self.penalty, &self.gamma) {
+            (Some(Penalty::InverseGamma([a, b])), Some(gamma)) => {
+                let gamma = gamma.value(context.one_over_n());
+                (gamma > 0.0).then(|| Shrinkage { shape: gamma * (a.get() + 1.0), scale: gamma * b.get() })
+            }
+            (None, None) => None,
+            (Some(_), None) => {
+                problems.push(("penalty", "needs its strength: add `gamma = \"1/n\"` or a number".into()));
+                None
+            }
+            (None, Some(_)) => {
+                problems.push(("gamma", "is the strength of a `penalty`, and there is none".into()));
+                None
+            }
+        };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let spread = context.train.moments().iter().map(|(_, v)| v.sqrt()).collect();
+        Ok(Box::new(Gmm {
+            k,
+            d: context.train.d(),
+            floor: self.variance_floor.get(),
+            penalty,
+            prior: self.prior.clone(),
+            data_sd: if n > 0 { spread } else { Vec::new() },
+            mass: context.mass,
+            tolerance: context.optimiser.tolerance.get(),
+            change: context.optimiser.change.map(|c| c.get()),
+            max_iterations: context.optimiser.max_iterations.get(),
+            level: Level::current(),
+        }))
+    }
+}
+
+/// γ g(σ²) = shape · log σ² + scale / σ², summed over components and columns.
+#[derive(Clone, Copy, Debug)]
+struct Shrinkage {
+    shape: f64,
+    scale: f64,
+}
+
+/// The mixture on data of d columns. θ is π (K), then μ (K × d by rows), then σ² (K × d by rows).
+struct Gmm {
+    k: usize,
+    d: usize,
+    floor: f64,
+    penalty: Option<Shrinkage>,
+    prior: Option<MixturePrior>,
+    data_sd: Vec<f64>,
+    mass: f64,
+    tolerance: f64,
+    change: Option<f64>,
+    max_iterations: usize,
+    level: Level,
+}
+
+/// σ below this share of the data's standard deviation counts as narrow.
+const NARROW: f64 = 0.1;
+
+impl Gmm {
+    fn pi<'t>(&self, theta: &'t [f64]) -> &'t [f64] {
+        &theta[..self.k]
+    }
+
+    fn mu<'t>(&self, theta: &'t [f64]) -> &'t [f64] {
+        &theta[self.k..self.k + self.k * self.d]
+    }
+
+    fn sigma2<'t>(&self, theta: &'t [f64]) -> &'t [f64] {
+        &theta[self.k + self.k * self.d..]
+    }
+
+    /// θ prepared for the kernels.
+    fn prepare(&self, theta: &[f64]) -> Mixture {
+        let sigma2 = self.sigma2(theta);
+        let log_constant = |(k, pi): (usize, &f64)| {
+            let logs: f64 = sigma2[k * self.d..(k + 1) * self.d].iter().map(|s| libm::log(TAU * s)).sum();
+            libm::log(*pi) - 0.5 * logs
+        };
+        Mixture {
+            log_constant: self.pi(theta).iter().enumerate().map(log_constant).collect(),
+            mean: self.mu(theta).to_vec(),
+            inverse_sd: sigma2.iter().map(|s| 1.0 / s.sqrt()).collect(),
+        }
+    }
+
+    /// γ g(θ).
+    fn penalty(&self, theta: &[f64]) -> f64 {
+        let Some(p) = self.penalty else { return 0.0 };
+        self.sigma2(theta).iter().map(|s| p.shape * libm::log(*s) + p.scale / s).sum()
+    }
+
+    fn at_floor(&self, sigma2: f64) -> bool {
+        sigma2 <= self.floor * (1.0 + 1e-9)
+    }
+}
+
+impl Model for Gmm {
+    fn names(&self) -> Vec<String> {
+        let matrix = |symbol: &'static str| {
+            (1..=self.k).flat_map(move |k| (1..=self.d).map(move |j| format!("{symbol}.{k}.{j}")))
+        };
+        (1..=self.k).map(|k| format!("pi.{k}")).chain(matrix("mu")).chain(matrix("sigma2")).collect()
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        let (k, kd) = (self.k, self.k * self.d);
+        vec![
+            Block { name: "pi", range: 0..k, support: Support::Simplex },
+            Block { name: "mu", range: k..k + kd, support: Support::Real },
+            Block { name: "sigma2", range: k + kd..k + 2 * kd, support: Support::Positive },
+        ]
+    }
+
+    fn loss(&self, theta: &[f64], f: &Measure) -> f64 {
+        let mut sums = Sums::default();
+        self.pass(theta, f, false, &mut sums)
+    }
+
+    fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
+        self.search(f, start)
+    }
+
+    fn is_likelihood(&self) -> bool {
+        true
+    }
+
+    fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
+        let mut sums = Sums::default();
+        sums.reset(self.k, self.d, false);
+        log_density(self.level, at.panel(), &self.prepare(theta), &mut sums, out);
+        true
+    }
+
+    fn collapse(&self, theta: &[f64]) -> Option<Collapse> {
+        let sigma2 = self.sigma2(theta);
+        let narrow =
+            |(i, s): (usize, &f64)| self.data_sd.get(i % self.d).is_some_and(|sd| s.sqrt() < NARROW * sd);
+        Some(Collapse {
+            at_floor: sigma2.iter().any(|&s| self.at_floor(s)),
+            narrow: sigma2.iter().enumerate().any(narrow),
+        })
+    }
+
+    /// One row: the components are exchangeable a priori, so the one a row comes from has fresh μ and σ, whatever π.
+    fn prior_predictive(&self) -> Option<Box<dyn BaseMeasure>> {
+        let MixturePrior { mu: (m, s), sigma: (log_mean, log_sd), .. } = self.prior.clone()?;
+        let (s, log_sd) = (s.get(), log_sd.get());
+        let normal = |rng: &mut Rng| -> f64 { StandardNormal.sample(rng) };
+        let draw = move |rng: &mut Rng, row: &mut [f64]| {
+            for value in row {
+                let mu = m + s * normal(rng);
+                let sigma = libm::exp(log_mean + log_sd * normal(rng));
+                *value = mu + sigma * normal(rng);
+            }
+        };
+        let variance = s * s + libm::exp(2.0 * log_mean + 2.0 * log_sd * log_sd);
+        Some(Box::new(PriorPredictive {
+            d: self.d,
+            draw: Arc::new(draw),
+            moments: Some(vec![(m, variance); self.d]),
+        }))
+    }
+}

@@ -1,0 +1,229 @@
+//! Gradient and Hessian of the weighted mixture loss in scale-free coordinates: logits a of π, shifts of μ in units
+//! of σ, and log σ². Per component ũ = (1, z, ½(z² − 1)) is the score of its log density, so
+//!
+//! H = C − Σₖ (Aₖ + curvature) + (diag π − ππᵀ) on the logits,
+//!
+//! with Aₖ = Σ w rₖ ũ ũᵀ and C = Σ w r̃ r̃ᵀ, r̃ the rₖũₖ of all components (Louis 1982).
+
+use ndarray::{Array1, Array2};
+
+use super::Gmm;
+use crate::kernel::mixture::Sums;
+use crate::linalg::solve_spd;
+
+/// No coordinate moves by more than this in one step.
+const LONGEST: f64 = 1.0;
+/// A component lighter than this that is still losing mass has died; it is left out of the system.
+const DEAD: f64 = 1e-10;
+
+/// The Newton step, if the Hessian has one to offer.
+pub enum Direction {
+    /// −H⁻¹g, and gᵀH⁻¹g.
+    Step { step: Array1<f64>, decrement: f64 },
+    /// The Hessian is not positive definite here.
+    Indefinite,
+}
+
+impl Gmm {
+    /// Coordinates of component c start here; then its logit, d shifts and d log variances.
+    fn place(&self, c: usize) -> usize {
+        c * (1 + 2 * self.d)
+    }
+
+    /// Gradient of the objective; coordinates at an active bound are 0.
+    pub(super) fn gradient(&self, theta: &[f64], sums: &Sums) -> Array1<f64> {
+        let d = self.d;
+        let mut g = Array1::zeros(self.k * (1 + 2 * d));
+        for c in 0..self.k {
+            let em = sums.em(c, d);
+            let at = self.place(c);
+            if !self.is_dead(theta, em[0], c) {
+                g[at] = self.pi(theta)[c] - em[0];
+            }
+            for j in 0..d {
+                g[at + 1 + j] = -em[1 + j];
+                let sigma2 = self.sigma2(theta)[c * d + j];
+                let mut slope = -0.5 * (em[1 + d + j] - em[0]);
+                if let Some(p) = self.penalty {
+                    slope += p.shape - p.scale / sigma2;
+                }
+                if !(self.at_floor(sigma2) && slope > 0.0) {
+                    g[at + 1 + d + j] = slope;
+                }
+            }
+        }
+        g
+    }
+
+    fn is_dead(&self, theta: &[f64], mass: f64, c: usize) -> bool {
+        let pi = self.pi(theta)[c];
+        pi < DEAD && mass <= pi
+    }
+
+    /// The Newton step at `theta` from the sums of a Newton pass there.
+    pub(super) fn newton_direction(&self, theta: &[f64], sums: &Sums) -> Direction {
+        let gradient = self.gradient(theta, sums);
+        let mut hessian = self.hessian(theta, sums);
+        self.fix_inactive(theta, sums, &gradient, &mut hessian);
+        let Some(solution) = solve_spd(&hessian, &gradient) else { return Direction::Indefinite };
+        let decrement = gradient.dot(&solution);
+        if !(decrement >= 0.0) {
+            return Direction::Indefinite;
+        }
+        let longest = solution.iter().fold(0.0f64, |m, s| m.max(s.abs()));
+        let scale = if longest > LONGEST { LONGEST / longest } else { 1.0 };
+        Direction::Step { step: -scale * solution, decrement }
+    }
+
+    fn hessian(&self, theta: &[f64], sums: &Sums) -> Array2<f64> {
+        let (k, d) = (self.k, self.d);
+        let p1 = 1 + 2 * d;
+        let p = k * p1;
+        let mut h = Array2::zeros((p, p));
+        for i in 0..p {
+            for j in i..p {
+                h[[i, j]] = sums.outer(i, j, p);
+            }
+        }
+        for c in 0..k {
+            let at = self.place(c);
+            let em = sums.em(c, d);
+            for i in 0..p1 {
+                for j in i..p1 {
+                    h[[at + i, at + j]] -= sums.inner(c, i, j, d);
+                }
+            }
+            for j in 0..d {
+                let (shift, log_var) = (at + 1 + j, at + 1 + d + j);
+                h[[shift, shift]] += em[0];
+                h[[shift, log_var]] += em[1 + j];
+                h[[log_var, log_var]] += 0.5 * em[1 + d + j];
+                if let Some(penalty) = self.penalty {
+                    h[[log_var, log_var]] += penalty.scale / self.sigma2(theta)[c * d + j];
+                }
+            }
+            h[[at, at]] += self.pi(theta)[c];
+            for e in c..k {
+                // −ππᵀ of the softmax, and +11ᵀ: adding a constant to all logits changes nothing, so that direction
+                // may be given any curvature.
+                h[[at, self.place(e)]] += 1.0 - self.pi(theta)[c] * self.pi(theta)[e];
+            }
+        }
+        for i in 0..p {
+            for j in 0..i {
+                h[[i, j]] = h[[j, i]];
+            }
+        }
+        h
+    }
+
+    /// Takes coordinates out of the system that do not move: variances held at the floor, dead components.
+    fn fix_inactive(&self, theta: &[f64], sums: &Sums, gradient: &Array1<f64>, h: &mut Array2<f64>) {
+        let d = self.d;
+        for c in 0..self.k {
+            let at = self.place(c);
+            let dead = self.is_dead(theta, sums.em(c, d)[0], c);
+            for i in 0..1 + 2 * d {
+                let held =
+                    i > d && self.at_floor(self.sigma2(theta)[c * d + i - 1 - d]) && gradient[at + i] == 0.0;
+                if dead || held {
+                    h.row_mut(at + i).fill(0.0);
+                    h.column_mut(at + i).fill(0.0);
+                    h[[at + i, at + i]] = 1.0;
+                }
+            }
+        }
+    }
+
+    /// θ after a step in the scale-free coordinates.
+    pub(super) fn apply(&self, theta: &[f64], step: &Array1<f64>) -> Vec<f64> {
+        let (k, d) = (self.k, self.d);
+        let mut next = theta.to_vec();
+        for c in 0..k {
+            let at = self.place(c);
+            next[c] *= libm::exp(step[at]);
+            for j in 0..d {
+                let (m, v) = (k + c * d + j, k + k * d + c * d + j);
+                next[m] += theta[v].sqrt() * step[at + 1 + j];
+                next[v] = (theta[v] * libm::exp(step[at + 1 + d + j])).max(self.floor);
+            }
+        }
+        let total: f64 = next[..k].iter().sum();
+        next[..k].iter_mut().for_each(|p| *p /= total);
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::Dataset;
+    use crate::kernel::Level;
+    use crate::kernel::mixture::Sums;
+    use crate::process::Measure;
+
+    use super::super::{Gmm, Shrinkage};
+    use ndarray::{Array1, Array2};
+
+    fn example(k: usize, d: usize) -> (Gmm, Dataset, Vec<f64>, Vec<f64>) {
+        let x = Array2::from_shape_fn((40, d), |(i, j)| ((i * 37 + j * 13) % 23) as f64 / 4.0 - 2.0);
+        let w: Vec<f64> = (0..40).map(|i| (1 + (i * 7) % 5) as f64 / 120.0).collect();
+        let total: f64 = w.iter().sum();
+        let gmm = Gmm {
+            k,
+            d,
+            floor: 1e-6,
+            penalty: Some(Shrinkage { shape: 0.02, scale: 0.03 }),
+            prior: None,
+            data_sd: vec![1.0; d],
+            mass: 40.0,
+            tolerance: 1e-3,
+            change: None,
+            max_iterations: 100,
+            level: Level::current(),
+        };
+        let mut theta: Vec<f64> = (0..k).map(|i| 1.0 + i as f64).collect();
+        let sum: f64 = theta.iter().sum();
+        theta.iter_mut().for_each(|p| *p /= sum);
+        theta.extend((0..k * d).map(|i| 1.5 * (i as f64 * 1.7).sin()));
+        theta.extend((0..k * d).map(|i| 1.2 + (i as f64).cos()));
+        (gmm, Dataset::unnamed(x, None), w.iter().map(|w| w / total).collect(), theta)
+    }
+
+    /// Central differences, h = ε^⅓, relative tolerance 1e-6.
+    #[test]
+    fn gradient_and_hessian_match_differences() {
+        for (k, d) in [(1, 1), (2, 1), (3, 1), (2, 2), (3, 3)] {
+            let (gmm, data, w, theta) = example(k, d);
+            let f = Measure::weighted(&data, w);
+            let mut sums = Sums::default();
+            gmm.pass(&theta, &f, true, &mut sums);
+            let (gradient, hessian) = (gmm.gradient(&theta, &sums), gmm.hessian(&theta, &sums));
+            let p = gradient.len();
+            let h = f64::EPSILON.cbrt();
+            let moved = |i: usize, by: f64| {
+                let mut step = Array1::zeros(p);
+                step[i] = by;
+                gmm.apply(&theta, &step)
+            };
+            for i in 0..p {
+                let (mut up, mut down) = (Sums::default(), Sums::default());
+                let difference = gmm.pass(&moved(i, h), &f, false, &mut up)
+                    - gmm.pass(&moved(i, -h), &f, false, &mut down);
+                assert!((difference / (2.0 * h) - gradient[i]).abs() < 1e-6, "K {k}, d {d}, g[{i}]");
+                // Shifts are in units of σ, so their slope cannot be compared across a move of that σ; symmetry
+                // covers those entries.
+                let (up, down) = (gmm.gradient(&moved(i, h), &up), gmm.gradient(&moved(i, -h), &down));
+                let kind = |i: usize| (i / (1 + 2 * d), i % (1 + 2 * d));
+                let rescaled =
+                    |j: usize| kind(i).0 == kind(j).0 && kind(i).1 > d && (1..=d).contains(&kind(j).1);
+                for j in (0..p).filter(|&j| !rescaled(j)) {
+                    let mut exact = hessian[[i, j]];
+                    if kind(i).1 == 0 && kind(j).1 == 0 {
+                        exact -= 1.0;
+                    }
+                    assert!(((up[j] - down[j]) / (2.0 * h) - exact).abs() < 1e-6, "K {k}, d {d}, H[{i},{j}]");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The mean functional: l(y, θ) = (y − θ)², so θ(F) = ∫ y dF (supplement A.2).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Context, Model, Search, column_names};
+use crate::optim::Minimum;
+use crate::process::Measure;
+
+pub const STARTER: &str = include_str!("../../configs/starters/mean.toml");
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {}
+
+impl Config {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+        Ok(Box::new(Mean { columns: context.train.columns.clone() }))
+    }
+}
+
+struct Mean {
+    columns: Vec<String>,
+}
+
+/// Rows per partial sum: keeps the rounding error of long sums small.
+const TILE: usize = 1024;
+/// Draws that share one pass over the rows.
+const BLOCK: usize = 16;
+
+impl Model for Mean {
+    fn names(&self) -> Vec<String> {
+        column_names("theta", &self.columns)
+    }
+
+    fn loss(&self, theta: &[f64], f: &Measure) -> f64 {
+        squared_error(theta, f)
+    }
+
+    fn minimise(&self, f: &Measure, _start: &[f64]) -> Minimum {
+        let theta = weighted_means(&[f]).remove(0);
+        let value = self.loss(&theta, f);
+        Minimum::closed_form(theta, value)
+    }
+
+    fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
+        let block: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
+        let means = weighted_means(&block);
+        let finish = |(theta, f): (Vec<f64>, &&Measure)| {
+            let value = self.loss(&theta, f);
+            Minimum::closed_form(theta, value)
+        };
+        means.into_iter().zip(&block).map(finish).collect()
+    }
+
+    fn block_size(&self) -> usize {
+        BLOCK
+    }
+}
+
+/// Σ w Σⱼ (yⱼ − θⱼ)².
+pub fn squared_error(theta: &[f64], f: &Measure) -> f64 {
+    let row = |y: ndarray::ArrayView1<f64>| y.iter().zip(theta).map(|(y, t)| (y - t) * (y - t)).sum::<f64>();
+    f.atoms().map(|a| a.x.outer_iter().zip(a.w).map(|(y, w)| w * row(y)).sum::<f64>()).sum()
+}
+
+/// ∫ y dF for a block of measures: the observed rows they share are read once.
+pub fn weighted_means(block: &[&Measure]) -> Vec<Vec<f64>> {
+    let parts: Vec<Vec<_>> = block.iter().map(|f| f.atoms().collect()).collect();
+    let mut means = vec![vec![0.0; block[0].d()]; block.len()];
+    for part in 0..parts.iter().map(Vec::len).max().unwrap_or(0) {
+        let rows = parts.iter().filter_map(|p| p.get(part)).map(|a| a.x.nrows()).max().unwrap_or(0);
+        for tile in (0..rows).step_by(TILE) {
+            for (mean, atoms) in means.iter_mut().zip(&parts) {
+                let Some(atoms) = atoms.get(part) else { continue };
+                let end = (tile + TILE).min(atoms.w.len());
+                let mut sum = vec![0.0; mean.len()];
+                for i in tile.min(end)..end {
+                    sum.iter_mut().zip(atoms.x.row(i)).for_each(|(s, y)| *s += atoms.w[i] * y);
+                }
+                mean.iter_mut().zip(sum).for_each(|(m, s)| *m += s);
+            }
+        }
+    }
+    means
+}

@@ -1,0 +1,158 @@
+//! Parameters of interest. A model is a loss with a way to minimise it; adding one is a file and a line below.
+
+mod gmm;
+mod mean;
+mod median;
+mod normal;
+mod quantile;
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::data::Dataset;
+use crate::optim::{Minimum, Optimiser};
+use crate::process::{BaseMeasure, Measure};
+
+/// The registry: `models! { Variant => module, … }` gives `[model.variant]` in a TOML file, its schema, its starter
+/// experiment for `npl new`, and its place in the conformance tests.
+macro_rules! models {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident),* $(,)?) => {
+        /// The model, one table per kind: `[model.gmm]`.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case", deny_unknown_fields)]
+        pub enum ModelConfig {
+            $($(#[$doc])* $variant($module::Config)),*
+        }
+
+        impl ModelConfig {
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => stringify!($module)),* }
+            }
+
+            /// What is wrong with the model on this data: keys below `model.<name>`, and why.
+            pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+                match self { $(Self::$variant(config) => config.build(context)),* }
+            }
+        }
+
+        /// Name and starter experiment of every model, in the order `npl new` lists them.
+        pub const STARTERS: &[(&str, &str)] = &[$((stringify!($module), $module::STARTER)),*];
+    };
+}
+
+models! {
+    /// Gaussian mixture with K components and diagonal covariances, fitted by weighted EM.
+    Gmm => gmm,
+    /// The mean of each column: loss (y − θ)².
+    Mean => mean,
+    /// The median of each column: loss |y − θ|.
+    Median => median,
+    /// A quantile of each column: the pinball loss.
+    Quantile => quantile,
+    /// Normal location with known variance: loss −log N(y; θ, σ²).
+    Normal => normal,
+}
+
+/// What a model is built for.
+pub struct Context<'a> {
+    pub train: &'a Dataset,
+    /// n + α: the posterior's sample size, which turns a loss into posterior standard deviations.
+    pub mass: f64,
+    pub optimiser: &'a Optimiser,
+}
+
+impl Context<'_> {
+    /// γ where the config says `"1/n"`.
+    pub fn one_over_n(&self) -> f64 {
+        1.0 / (self.train.n().max(1) as f64)
+    }
+}
+
+/// One local search: its measure and its start.
+pub struct Search<'a> {
+    pub f: &'a Measure<'a>,
+    pub start: Vec<f64>,
+}
+
+/// A group of parameters that is started together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    pub name: &'static str,
+    pub range: Range<usize>,
+    pub support: Support,
+}
+
+/// Values that a block may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    Real,
+    Positive,
+    /// Non-negative and summing to 1.
+    Simplex,
+}
+
+/// A parameter of interest θ(F) = argmin ∫ l(y, θ) dF(y), eq. (1).
+pub trait Model: Send + Sync {
+    /// One name per entry of θ: dotted, 1-based.
+    fn names(&self) -> Vec<String>;
+
+    /// The blocks that a start is drawn for; none if the minimum is known in closed form.
+    fn blocks(&self) -> Vec<Block> {
+        Vec::new()
+    }
+
+    /// ∫ l(y, θ) dF(y).
+    fn loss(&self, theta: &[f64], f: &Measure) -> f64;
+
+    /// A local minimum from `start`.
+    fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum;
+
+    /// The local searches of several draws at once. A model whose inner loop is a matrix product overrides it, and
+    /// answers the same bits for any block size.
+    fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
+        searches.iter().map(|s| self.minimise(s.f, &s.start)).collect()
+    }
+
+    /// How many draws the model likes to have in a block.
+    fn block_size(&self) -> usize {
+        1
+    }
+
+    /// log f_θ(yᵢ) of every row into `out`; false if the loss is not a likelihood.
+    fn log_density(&self, _theta: &[f64], _at: &Dataset, _out: &mut [f64]) -> bool {
+        false
+    }
+
+    fn is_likelihood(&self) -> bool {
+        false
+    }
+
+    /// Singularities of the loss in θ: at the floor, and merely narrow.
+    fn collapse(&self, _theta: &[f64]) -> Option<Collapse> {
+        None
+    }
+
+    /// F_π with density f_π(y) = ∫ f_θ(y) dπ(θ), if the config gave the model a prior.
+    fn prior_predictive(&self) -> Option<Box<dyn BaseMeasure>> {
+        None
+    }
+}
+
+/// How near a mixture has come to a singularity of its likelihood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collapse {
+    /// A variance sits on the floor.
+    pub at_floor: bool,
+    /// A standard deviation is below a tenth of the data's.
+    pub narrow: bool,
+}
+
+/// `theta` for one column, `theta.<column>` for several.
+fn column_names(symbol: &str, columns: &[String]) -> Vec<String> {
+    match columns {
+        [_] => vec![symbol.to_owned()],
+        _ => columns.iter().map(|c| format!("{symbol}.{c}")).collect(),
+    }
+}

@@ -1,0 +1,125 @@
+//! What a local search is told and what it answers. No model is known here.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Count, Positive};
+
+/// When a local search ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Optimiser {
+    /// Distance to the minimum that is close enough, in posterior standard deviations: a search ends when
+    /// √(n gᵀH⁻¹g), with gradient g and Hessian H of the weighted loss, is below it.
+    #[serde(default = "Optimiser::default_tolerance")]
+    pub tolerance: Positive,
+    /// Iterations after which a search gives up with status `max_iter`.
+    #[serde(default = "Optimiser::default_max_iterations")]
+    pub max_iterations: Count,
+    /// Plain, unaccelerated iterations that end when the objective changes by less than this in one of them, instead
+    /// of `tolerance`. For comparisons: slow searches stop early under this rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Positive>,
+}
+
+impl Optimiser {
+    fn default_tolerance() -> Positive {
+        Positive::new(1e-3).expect("positive")
+    }
+
+    fn default_max_iterations() -> Count {
+        Count::new(6000).expect("at least one")
+    }
+}
+
+impl Default for Optimiser {
+    fn default() -> Self {
+        Optimiser {
+            tolerance: Self::default_tolerance(),
+            max_iterations: Self::default_max_iterations(),
+            change: None,
+        }
+    }
+}
+
+/// How a local search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Converged.
+    Ok,
+    /// Converged to a singularity: a variance sits on its floor.
+    Collapsed,
+    /// Out of iterations.
+    MaxIter,
+    /// The loss was not a finite number.
+    Failed,
+}
+
+impl Status {
+    pub const ALL: [Status; 4] = [Status::Ok, Status::Collapsed, Status::MaxIter, Status::Failed];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Collapsed => "collapsed",
+            Status::MaxIter => "max_iter",
+            Status::Failed => "failed",
+        }
+    }
+}
+
+/// Where a local search ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Minimum {
+    pub theta: Vec<f64>,
+    /// The weighted loss at `theta`.
+    pub value: f64,
+    pub iterations: usize,
+    /// Largest entry of the gradient, in the model's scale-free coordinates; 0 for a closed form.
+    pub gradient: f64,
+    pub status: Status,
+}
+
+impl Minimum {
+    /// A minimum known in closed form.
+    pub fn closed_form(theta: Vec<f64>, value: f64) -> Self {
+        let finite = value.is_finite() && theta.iter().all(|t| t.is_finite());
+        let status = if finite { Status::Ok } else { Status::Failed };
+        Minimum { theta, value, iterations: 1, gradient: 0.0, status }
+    }
+
+    /// A search that broke down.
+    pub fn failed(theta: Vec<f64>, iterations: usize) -> Self {
+        Minimum { theta, value: f64::NAN, iterations, gradient: f64::NAN, status: Status::Failed }
+    }
+
+    /// Lower is better; what is not a number, or failed, is never better.
+    pub fn beats(&self, other: &Minimum) -> bool {
+        match (self.status == Status::Failed || self.value.is_nan(), other.status == Status::Failed) {
+            (true, _) => false,
+            (false, true) => true,
+            (false, false) => self.value < other.value || other.value.is_nan(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn minimum(value: f64, status: Status) -> Minimum {
+        Minimum { theta: vec![], value, iterations: 1, gradient: 0.0, status }
+    }
+
+    #[test]
+    fn nothing_broken_ever_wins() {
+        let good = minimum(1.0, Status::Ok);
+        let nan = minimum(f64::NAN, Status::Ok);
+        let failed = minimum(-5.0, Status::Failed);
+        assert!(!nan.beats(&good) && !failed.beats(&good) && !failed.beats(&failed));
+        assert!(good.beats(&nan) && good.beats(&failed));
+        assert!(minimum(0.5, Status::MaxIter).beats(&good));
+        assert!(!good.beats(&good), "a tie keeps the earlier restart");
+    }
+}

@@ -1,0 +1,147 @@
+//! The random measure: one draw F ~ DP(α + n, G_n) of the posterior of eq. (3) is a [`Measure`], a set of weighted
+//! atoms. Observed rows and prior pseudo-samples are both atoms, and no loss asks which is which.
+
+pub mod base;
+mod weights;
+
+pub use base::BaseMeasure;
+
+use ndarray::{ArrayView1, ArrayView2};
+
+use crate::data::Dataset;
+use crate::kernel::Panel;
+use crate::rng::{Purpose, Seed};
+
+/// The prior on F, eq. (2).
+pub enum Prior {
+    /// α = 0: the Bayesian bootstrap, exact.
+    Noninformative,
+    /// DP(α, F_π) with α > 0.
+    Dp { alpha: f64, base: Box<dyn BaseMeasure>, truncation: Truncation },
+}
+
+/// How the infinitely many atoms of the prior part become finitely many.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Truncation {
+    /// T pseudo-samples with weights Dir(1, …, 1, α/T, …, α/T): Algorithm 2.
+    Dirichlet { t: usize },
+    /// The prior part is GEM(α) stick-breaking, eq. (6), whose T-th stick takes what is left.
+    StickBreaking { t: usize },
+    /// Sticks until the mass left is below ε; one fresh atom takes it ("adaptive NPL", section 2.4.1).
+    Adaptive { epsilon: f64 },
+    /// Every atom of a base measure with finite support has its exact weight: no truncation.
+    Exact,
+}
+
+/// One draw of F: observed atoms first, pseudo-samples after. The weights sum to 1.
+pub struct Measure<'a> {
+    observed: &'a Dataset,
+    w: Vec<f64>,
+    pseudo: Dataset,
+    v: Vec<f64>,
+}
+
+/// Atoms of one origin: rows, responses if there are any, weights.
+#[derive(Clone, Copy)]
+pub struct Atoms<'a> {
+    pub x: ArrayView2<'a, f64>,
+    pub y: Option<ArrayView1<'a, f64>>,
+    pub w: &'a [f64],
+    panel: PanelSource<'a>,
+}
+
+#[derive(Clone, Copy)]
+struct PanelSource<'a>(&'a Dataset);
+
+impl<'a> Atoms<'a> {
+    /// The rows in the layout of the vector kernels.
+    pub fn panel(&self) -> &'a Panel {
+        self.panel.0.panel()
+    }
+}
+
+impl<'a> Measure<'a> {
+    /// Atoms with given weights; `v` belongs to `pseudo`.
+    pub fn new(observed: &'a Dataset, w: Vec<f64>, pseudo: Dataset, v: Vec<f64>) -> Self {
+        debug_assert_eq!(observed.n(), w.len());
+        debug_assert_eq!(pseudo.n(), v.len());
+        Measure { observed, w, pseudo, v }
+    }
+
+    /// The empirical measure F_n of the observed rows: what maximum likelihood works on.
+    pub fn empirical(observed: &'a Dataset) -> Self {
+        Measure::weighted(observed, vec![1.0 / observed.n() as f64; observed.n()])
+    }
+
+    /// The observed rows with weights of your own, and no pseudo-samples.
+    pub fn weighted(observed: &'a Dataset, w: Vec<f64>) -> Self {
+        Measure::new(observed, w, Dataset::default(), Vec::new())
+    }
+
+    /// The atoms by origin; a loss adds them all up the same way.
+    pub fn atoms(&self) -> impl Iterator<Item = Atoms<'_>> {
+        [(self.observed, &self.w), (&self.pseudo, &self.v)].into_iter().filter(|(_, w)| !w.is_empty()).map(
+            |(data, w)| Atoms {
+                x: data.x.view(),
+                y: data.y.as_ref().map(|y| y.view()),
+                w,
+                panel: PanelSource(data),
+            },
+        )
+    }
+
+    /// Number of columns of every atom.
+    pub fn d(&self) -> usize {
+        if self.w.is_empty() { self.pseudo.d() } else { self.observed.d() }
+    }
+
+    /// Weights of the observed rows, then of the pseudo-samples.
+    pub fn weights(&self) -> (&[f64], &[f64]) {
+        (&self.w, &self.v)
+    }
+
+    pub fn pseudo_samples(&self) -> &Dataset {
+        &self.pseudo
+    }
+}
+
+impl Prior {
+    pub fn alpha(&self) -> f64 {
+        match self {
+            Prior::Noninformative => 0.0,
+            Prior::Dp { alpha, .. } => *alpha,
+        }
+    }
+
+    /// F ~ DP(α + n, G_n), eq. (3), from the streams of draw `draw`.
+    ///
+    /// The observed part has streams of its own, so that α → 0 approaches the Bayesian bootstrap draw by draw.
+    pub fn posterior_draw<'a>(&self, data: &'a Dataset, seed: Seed, draw: u64) -> Measure<'a> {
+        let exponentials = weights::exponentials(data.n(), &mut seed.stream(Purpose::Weights, draw, 0));
+        match self {
+            Prior::Noninformative => Measure::weighted(data, weights::normalise(exponentials)),
+            Prior::Dp { alpha, base, truncation } => {
+                let mut rng = seed.stream(Purpose::PriorWeights, draw, 0);
+                let log_gammas = match *truncation {
+                    Truncation::Dirichlet { t } => weights::symmetric(*alpha, t, &mut rng),
+                    Truncation::StickBreaking { t } => weights::sticks(*alpha, t, &mut rng),
+                    Truncation::Adaptive { epsilon } => {
+                        let observed: f64 = exponentials.iter().sum();
+                        weights::adaptive_sticks(*alpha, observed, epsilon, &mut rng)
+                    }
+                    Truncation::Exact => {
+                        let (_, share) = base.support().expect("exact weights are checked with the config");
+                        weights::asymmetric(*alpha, share, &mut rng)
+                    }
+                };
+                let (w, v) = weights::join(exponentials, &log_gammas);
+                let heavy = weights::heavy(&v);
+                let pseudo = match (truncation, base.support()) {
+                    (Truncation::Exact, Some((support, _))) => support.select(&heavy),
+                    _ => base.sample(heavy.len(), &mut seed.stream(Purpose::PseudoSamples, draw, 0)),
+                };
+                Measure::new(data, w, pseudo, heavy.iter().map(|&k| v[k]).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Dirichlet and stick-breaking weights, in log space: with α/T = 0.002 a fifth of all Gamma variates underflow to
+//! zero, and with α/T = 10⁻³⁰⁰ all of them do.
+
+use rand::distr::Distribution;
+use rand_distr::Gamma;
+
+use crate::math::{log_add_exp, log_sum_exp};
+use crate::rng::{Rng, log_uniform};
+
+/// A pseudo-sample lighter than this share of the whole mass cannot move a sum of doubles, and is left out.
+const NEGLIGIBLE: f64 = 1e-20;
+
+/// The observed part before normalisation: Gamma(1) variates.
+pub fn exponentials(n: usize, rng: &mut Rng) -> Vec<f64> {
+    (0..n).map(|_| -log_uniform(rng)).collect()
+}
+
+/// Dir(1, …, 1) from Gamma(1) variates.
+pub fn normalise(mut gammas: Vec<f64>) -> Vec<f64> {
+    let total: f64 = gammas.iter().sum();
+    gammas.iter_mut().for_each(|g| *g /= total);
+    gammas
+}
+
+/// log of a Gamma(shape, 1) variate. Below shape 1 by log G(a) = log G(a + 1) + log(U)/a, which cannot underflow.
+pub fn log_gamma_variate(shape: f64, rng: &mut Rng) -> f64 {
+    let gamma = |a: f64| Gamma::new(a, 1.0).expect("shapes are positive and finite");
+    if shape >= 1.0 {
+        libm::log(gamma(shape).sample(rng))
+    } else {
+        libm::log(gamma(shape + 1.0).sample(rng)) + log_uniform(rng) / shape
+    }
+}
+
+/// log Gamma(α/T) variates: the prior part of Algorithm 2.
+pub fn symmetric(alpha: f64, t: usize, rng: &mut Rng) -> Vec<f64> {
+    (0..t).map(|_| log_gamma_variate(alpha / t as f64, rng)).collect()
+}
+
+/// log Gamma(α pₖ) variates: the exact prior part when F_π has atoms of probability pₖ.
+pub fn asymmetric(alpha: f64, share: &[f64], rng: &mut Rng) -> Vec<f64> {
+    share
+        .iter()
+        .map(|&p| if p > 0.0 { log_gamma_variate(alpha * p, rng) } else { f64::NEG_INFINITY })
+        .collect()
+}
+
+/// GEM(α), eq. (6), cut at T sticks of which the last takes the rest, times a total mass Gamma(α).
+///
+/// The prior part of a DP posterior draw is a DP(α, F_π) draw times Gamma(α) against the Gamma(n) of the data, so
+/// the sticks are few: α of them per unit of log mass, not α + n.
+pub fn sticks(alpha: f64, t: usize, rng: &mut Rng) -> Vec<f64> {
+    let mut left = log_gamma_variate(alpha, rng);
+    let mut logs: Vec<f64> = (1..t).map(|_| break_stick(&mut left, alpha, rng)).collect();
+    logs.push(left);
+    logs
+}
+
+/// GEM(α) until the mass left is below `epsilon` of the whole; the last atom takes it.
+pub fn adaptive_sticks(alpha: f64, observed: f64, epsilon: f64, rng: &mut Rng) -> Vec<f64> {
+    let mut left = log_gamma_variate(alpha, rng);
+    let enough = log_add_exp(left, libm::log(observed)) + libm::log(epsilon);
+    let mut logs = Vec::new();
+    while left >= enough {
+        logs.push(break_stick(&mut left, alpha, rng));
+    }
+    logs.push(left);
+    logs
+}
+
+/// Breaks v ~ Beta(1, α) off the stick: 1 − v = U^(1/α).
+fn break_stick(left: &mut f64, alpha: f64, rng: &mut Rng) -> f64 {
+    let keep = log_uniform(rng) / alpha;
+    let piece = *left + libm::log(-libm::expm1(keep));
+    *left += keep;
+    piece
+}
+
+/// Normalises observed and prior part together; the sum is 1.
+pub fn join(mut observed: Vec<f64>, log_prior: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let sum: f64 = observed.iter().sum();
+    let log_total = log_add_exp(libm::log(sum), log_sum_exp(log_prior));
+    if log_total == f64::NEG_INFINITY {
+        // α so small that even logarithms overflow, and no data: all mass sits on one of the exchangeable atoms.
+        let mut v = vec![0.0; log_prior.len()];
+        v[0] = 1.0;
+        return (observed, v);
+    }
+    let total = libm::exp(log_total);
+    observed.iter_mut().for_each(|g| *g /= total);
+    (observed, log_prior.iter().map(|l| libm::exp(l - log_total)).collect())
+}
+
+/// Indices of the weights that count.
+pub fn heavy(v: &[f64]) -> Vec<usize> {
+    (0..v.len()).filter(|&k| v[k] > NEGLIGIBLE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, Seed};
+
+    #[test]
+    fn weights_are_healthy_at_every_scale() {
+        for n in [0usize, 1, 10] {
+            for shape in [1e-308, 1e-300, 1e-100, 1e-10, 0.002, 0.5, 1.0, 3.0, 1e6] {
+                for t in [1usize, 50] {
+                    let mut rng = Seed(5).stream(Purpose::PriorWeights, t as u64, n as u64);
+                    let prior = symmetric(shape * t as f64, t, &mut rng);
+                    let (w, v) = join(exponentials(n, &mut rng), &prior);
+                    let all: Vec<f64> = w.iter().chain(&v).copied().collect();
+                    let sum: f64 = all.iter().sum();
+                    assert!(all.iter().all(|w| w.is_finite() && *w >= 0.0), "n {n}, shape {shape}, T {t}");
+                    assert!((sum - 1.0).abs() < 1e-13, "n {n}, shape {shape}, T {t}: {sum}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn alpha_near_zero_is_the_bayesian_bootstrap_draw_by_draw() {
+        for draw in 0..100 {
+            let gammas = exponentials(20, &mut Seed(1).stream(Purpose::Weights, draw, 0));
+            let prior = symmetric(1e-12, 50, &mut Seed(1).stream(Purpose::PriorWeights, draw, 0));
+            let (w, v) = join(gammas.clone(), &prior);
+            assert!(w.iter().zip(normalise(gammas)).all(|(a, b)| (a - b).abs() < 1e-9));
+            assert!(v.iter().sum::<f64>() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What a run says about itself: one entry per repeat, and mean, sd and standard error over repeats.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bootstrap::Draw;
+use crate::evaluate::{ByRestarts, Estimate};
+use crate::math::{mean, sd};
+use crate::model::Model;
+use crate::optim::Status;
+use crate::restarts::{Adequacy, AdequacySum};
+
+/// Header of `report.csv`.
+pub const HEADER: &str = "repeat,seed,method,n_train,n_test,draws,lppd,mse,accuracy,sparsity,seconds";
+
+/// One repeat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repeat {
+    pub repeat: usize,
+    pub seed: u64,
+    pub n_train: usize,
+    pub n_test: usize,
+    pub draws: usize,
+    /// Wall-clock time of sampling, without reading data and evaluating.
+    pub seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lppd: Option<Estimate>,
+    pub diagnostics: Diagnostics,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_restarts: Vec<ByRestarts>,
+}
+
+/// How the draws of a repeat were found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Diagnostics {
+    /// Number of draws by status.
+    pub status: BTreeMap<String, usize>,
+    pub mean_iterations: f64,
+    pub max_iterations: usize,
+    /// Largest gradient entry left in any draw that did not fail.
+    pub max_gradient: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collapse: Option<CollapseShares>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<Adequacy>,
+}
+
+/// Shares of draws that sit on, or near, a singularity of the likelihood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CollapseShares {
+    /// A variance on the floor.
+    pub at_floor: f64,
+    /// A standard deviation below a tenth of the data's.
+    pub narrow: f64,
+}
+
+impl Diagnostics {
+    pub fn of(model: &dyn Model, draws: &[Draw]) -> Diagnostics {
+        let mut restarts = AdequacySum::default();
+        draws.iter().for_each(|d| restarts.add(&d.values));
+        let count = |s: Status| draws.iter().filter(|d| d.minimum.status == s).count();
+        let status = Status::ALL.into_iter().map(|s| (s.name().to_owned(), count(s)));
+        let good = || draws.iter().filter(|d| d.minimum.status != Status::Failed);
+        let collapses: Vec<_> = good().filter_map(|d| model.collapse(&d.minimum.theta)).collect();
+        let share = |hit: usize| hit as f64 / collapses.len() as f64;
+        Diagnostics {
+            status: status.filter(|(_, n)| *n > 0).collect(),
+            mean_iterations: draws.iter().map(|d| d.minimum.iterations as f64).sum::<f64>()
+                / draws.len() as f64,
+            max_iterations: draws.iter().map(|d| d.minimum.iterations).max().unwrap_or(0),
+            max_gradient: good().map(|d| d.minimum.gradient).fold(0.0, f64::max),
+            collapse: (!collapses.is_empty()).then(|| CollapseShares {
+                at_floor: share(collapses.iter().filter(|c| c.at_floor).count()),
+                narrow: share(collapses.iter().filter(|c| c.narrow).count()),
+            }),
+            restarts: restarts.mean(),
+        }
+    }
+
+    pub fn failed(&self) -> usize {
+        self.status.get(Status::Failed.name()).copied().unwrap_or(0)
+    }
+}
+
+impl Repeat {
+    /// Line of `report.csv`; a metric that does not apply is left empty.
+    pub fn line(&self, method: &str) -> String {
+        let lppd = self.lppd.map(|e| format!("{:?}", e.value)).unwrap_or_default();
+        format!(
+            "{},{},{method},{},{},{},{lppd},,,,{:.3}",
+            self.repeat, self.seed, self.n_train, self.n_test, self.draws, self.seconds
+        )
+    }
+}
+
+/// Everything a program may want to know of a run: `report.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub name: String,
+    pub method: String,
+    /// A few words on how the draws were made, for tables.
+    pub label: String,
+    pub repeats: Vec<Repeat>,
+    pub metrics: BTreeMap<String, OverRepeats>,
+}
+
+/// A metric over the repeats of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverRepeats {
+    pub repeats: usize,
+    pub mean: f64,
+    /// Standard deviation over repeats; what the paper calls one standard error. Absent for a single repeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sd: Option<f64>,
+    /// Standard error of the mean over repeats. Absent for a single repeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub se: Option<f64>,
+    /// Monte Carlo error of the mean, from the errors within repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcse: Option<f64>,
+}
+
+impl OverRepeats {
+    pub fn of(values: &[Estimate]) -> Option<OverRepeats> {
+        if values.is_empty() {
+            return None;
+        }
+        let k = values.len() as f64;
+        let numbers: Vec<f64> = values.iter().map(|e| e.value).collect();
+        let many = values.len() > 1;
+        let mcse = values.iter().map(|e| e.mcse * e.mcse).sum::<f64>().sqrt() / k;
+        Some(OverRepeats {
+            repeats: values.len(),
+            mean: mean(&numbers),
+            sd: many.then(|| sd(&numbers)),
+            se: many.then(|| sd(&numbers) / k.sqrt()),
+            mcse: mcse.is_finite().then_some(mcse),
+        })
+    }
+}
+
+impl Report {
+    pub fn new(name: &str, method: &str, label: String, repeats: Vec<Repeat>) -> Report {
+        let seconds: Vec<Estimate> =
+            repeats.iter().map(|r| Estimate { value: r.seconds, mcse: f64::NAN }).collect();
+        let lppd: Vec<Estimate> = repeats.iter().filter_map(|r| r.lppd).collect();
+        let named = [("lppd", OverRepeats::of(&lppd)), ("seconds", OverRepeats::of(&seconds))];
+        let metrics = named.into_iter().filter_map(|(name, m)| Some((name.to_owned(), m?))).collect();
+        Report { name: name.to_owned(), method: method.to_owned(), label, repeats, metrics }
+    }
+
+    pub fn draws(&self) -> usize {
+        self.repeats.iter().map(|r| r.draws).sum()
+    }
+
+    pub fn failed(&self) -> usize {
+        self.repeats.iter().map(|r| r.diagnostics.failed()).sum()
+    }
+}

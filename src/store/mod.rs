@@ -1,0 +1,299 @@
+//! The run directory, and the only place that writes files: a result file is absent or whole.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::config::printable;
+use crate::error::{Error, Result};
+use crate::report::Report;
+use crate::study::{Input, hex};
+
+pub const SAMPLES: &str = "samples.csv";
+pub const REPORT: &str = "report.csv";
+pub const REPORT_JSON: &str = "report.json";
+pub const SUMMARY: &str = "summary.csv";
+pub const CONFIG: &str = "config.toml";
+pub const MANIFEST: &str = "manifest.json";
+const LOCK: &str = ".npl.lock";
+
+/// A file that appears under its name only when it is complete and on disk.
+pub struct AtomicFile {
+    path: PathBuf,
+    temporary: PathBuf,
+    writer: Option<BufWriter<File>>,
+}
+
+impl AtomicFile {
+    pub fn create(path: &Path) -> Result<AtomicFile> {
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+        // A left-over of a dead process with our number is ours to remove; anything else is not followed.
+        let _ = fs::remove_file(&temporary);
+        let file = OpenOptions::new().write(true).create_new(true).open(&temporary);
+        let file = file.map_err(|e| Error::write(path, e))?;
+        Ok(AtomicFile {
+            path: path.to_owned(),
+            temporary,
+            writer: Some(BufWriter::with_capacity(1 << 18, file)),
+        })
+    }
+
+    /// Writes, naming the file in any error.
+    pub fn put(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        let writer = self.writer.as_mut().expect("open until it is committed");
+        write(writer).map_err(|e| Error::write(&self.path, e))
+    }
+
+    /// To disk, then under its name. The buffer is flushed by hand: dropping it would swallow a full disk.
+    pub fn commit(mut self) -> Result<()> {
+        let writer = self.writer.take().expect("open until it is committed");
+        let finish = || -> io::Result<()> {
+            let file = writer.into_inner().map_err(|e| e.into_error())?;
+            file.sync_all()?;
+            fs::rename(&self.temporary, &self.path)
+        };
+        finish().map_err(|e| Error::write(&self.path, e))
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        drop(self.writer.take());
+        // Gone already if the file was committed.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// Writes a whole small file.
+pub fn write_file(path: &Path, text: &str) -> Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.put(|out| out.write_all(text.as_bytes()))?;
+    file.commit()
+}
+
+/// A run directory that this process alone writes to.
+pub struct RunDir {
+    path: PathBuf,
+    /// Held until the run ends; the operating system lets go of it if we die.
+    _lock: File,
+}
+
+impl RunDir {
+    /// Makes the directory if need be and takes hold of it. A directory with the results of another experiment is left
+    /// alone unless `force` is set; the same experiment may be run again, it writes the same bytes.
+    pub fn open(path: &Path, resolved_config: &str, force: bool) -> Result<RunDir> {
+        let shown = printable(&path.display().to_string());
+        if path.exists() && !path.is_dir() {
+            return Err(Error::input(format!("{shown}: not a folder")));
+        }
+        if !force {
+            refuse_other_run(path, resolved_config, &shown)?;
+        }
+        fs::create_dir_all(path).map_err(|e| Error::write(path, e))?;
+        let lock_path = path.join(LOCK);
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&lock_path);
+        let lock = lock.map_err(|e| Error::write(&lock_path, e))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(RunDir { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                Err(Error::Failed(format!("{shown}: another npl is writing to this folder")))
+            }
+            // A file system without locks: nothing to hold.
+            Err(TryLockError::Error(_)) => Ok(RunDir { path: path.to_owned(), _lock: lock }),
+        }
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Declares old results void, before the first new one takes their place: without a manifest nothing is a result.
+    pub fn begin_replacing(&self) -> Result<()> {
+        let manifest = self.file(MANIFEST);
+        match fs::remove_file(&manifest) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::write(&manifest, e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.path.join(LOCK));
+        // Leaves nothing behind if nothing was written; fails, as it should, if something was.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+fn refuse_other_run(path: &Path, resolved_config: &str, shown: &str) -> Result<()> {
+    let results = [SAMPLES, REPORT, SUMMARY, CONFIG, MANIFEST];
+    let Some(found) = results.iter().find(|name| path.join(name).exists()) else { return Ok(()) };
+    if fs::read_to_string(path.join(CONFIG)).is_ok_and(|old| old == resolved_config) {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "{shown} holds results of another experiment ({found}); choose another folder with --out, or replace \
+         them with --force"
+    )))
+}
+
+/// What a run was made of and how it went: `manifest.json`, written last.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    pub npl: String,
+    pub seed: u64,
+    pub repeats: usize,
+    pub draws: usize,
+    pub threads: usize,
+    /// Machine code of the kernels; part of the identity of the bytes.
+    pub simd: String,
+    pub machine: Machine,
+    pub started: String,
+    pub finished: String,
+    pub seconds: f64,
+    pub command: Vec<String>,
+    pub inputs: Vec<Input>,
+    /// Draws by status.
+    pub status: std::collections::BTreeMap<String, usize>,
+    /// SHA-256 of every result file.
+    pub outputs: std::collections::BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    pub os: String,
+    pub arch: String,
+    pub cpu: String,
+    pub cores: usize,
+}
+
+impl Machine {
+    pub fn current() -> Machine {
+        let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find_map(|l| l.strip_prefix("model name")).and_then(|l| l.split_once(':'));
+        Machine {
+            os: std::env::consts::OS.into(),
+            arch: std::env::consts::ARCH.into(),
+            cpu: model.map_or("unknown", |(_, name)| name.trim()).into(),
+            cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        }
+    }
+}
+
+/// SHA-256 of a file.
+pub fn sha256(path: &Path) -> Result<String> {
+    let mut hash = Sha256::new();
+    let copy = File::open(path).and_then(|mut file| io::copy(&mut file, &mut HashWriter(&mut hash)));
+    copy.map_err(|e| Error::Failed(format!("{}: {e}", path.display())))?;
+    Ok(hex(&hash.finalize()))
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Seconds since 1970 as `2026-11-16T03:04:05Z` (Howard Hinnant's days-to-civil).
+pub fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let z = days + 719_468;
+    let (era, doe) = (z / 146_097, z % 146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = doy - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = yoe + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// The report of a finished run.
+pub fn read_report(run: &Path) -> Result<Report> {
+    read_json(run, REPORT_JSON)
+}
+
+pub fn read_manifest(run: &Path) -> Result<Manifest> {
+    read_json(run, MANIFEST)
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(run: &Path, name: &str) -> Result<T> {
+    let path = run.join(name);
+    let shown = printable(&path.display().to_string());
+    if !run.join(MANIFEST).exists() {
+        let why = if run.is_dir() {
+            "no finished run here: it has no manifest.json"
+        } else {
+            "no such run directory"
+        };
+        return Err(Error::input(format!("{}: {why}", printable(&run.display().to_string()))));
+    }
+    let text = fs::read_to_string(&path).map_err(|e| Error::input(format!("{shown}: {e}")))?;
+    serde_json::from_str(&text).map_err(|e| Error::input(format!("{shown}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_civil() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(utc(1_794_798_245), "2026-11-16T03:04:05Z");
+    }
+
+    #[test]
+    fn a_file_that_is_not_committed_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.csv");
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.put(|out| out.write_all(b"half")).unwrap();
+        drop(file);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        write_file(&path, "whole").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_with_the_name_of_the_file() {
+        if !Path::new("/dev/full").exists() {
+            return;
+        }
+        let file = File::options().write(true).open("/dev/full").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("samples.csv");
+        let temporary = folder.path().join("t");
+        let mut full = AtomicFile { path: path.clone(), temporary, writer: Some(BufWriter::new(file)) };
+        full.put(|out| out.write_all(b"lost?")).unwrap();
+        let error = full.commit().unwrap_err();
+        assert!(error.to_string().contains("samples.csv"), "{error}");
+        assert_eq!(error.exit_code(), 1);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn one_process_at_a_time_and_one_experiment_per_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let first = RunDir::open(&path, "a", false).unwrap();
+        assert!(matches!(RunDir::open(&path, "a", false), Err(Error::Failed(_))));
+        write_file(&first.file(CONFIG), "a").unwrap();
+        drop(first);
+        RunDir::open(&path, "a", false).unwrap();
+        assert!(matches!(RunDir::open(&path, "b", false), Err(Error::Input(_))));
+        RunDir::open(&path, "b", true).unwrap();
+    }
+}

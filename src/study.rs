@@ -1,0 +1,578 @@
+//! From an experiment file to a study: everything checked, data loaded, model and prior built.
+
+use std::path::{Path, PathBuf};
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use crate::bootstrap::{Plan, Scheme};
+use crate::config::{
+    BaseConfig, Count, Document, Experiment, FixedInitConfig, Metric, Numbers, PriorConfig, Problem,
+    TruncationConfig,
+};
+use crate::data::csv::{self, Format, SearchPath};
+use crate::data::{Dataset, split};
+use crate::error::{Error, Result};
+use crate::init::{Init, default_dist};
+use crate::model::{Context, Model};
+use crate::process::base::{BernoulliResponse, Empirical, Normal, Uniform};
+use crate::process::{BaseMeasure, Measure, Prior, Truncation};
+use crate::rng::{Purpose, Seed};
+use crate::samples::Table;
+
+/// Adaptive stick-breaking where the config leaves the truncation open.
+const DEFAULT_EPSILON: f64 = 1e-6;
+
+/// A file that went into the study.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Input {
+    pub path: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// A checked experiment with its files read.
+pub struct Study {
+    /// Resolved: every default that matters is written out.
+    pub experiment: Experiment,
+    pub inputs: Vec<Input>,
+    document: Document,
+    train: Option<Dataset>,
+    test: Option<Dataset>,
+    history: Option<Dataset>,
+    search: SearchPath,
+}
+
+/// One repeat: data, model, prior, and how to start.
+pub struct Trial {
+    pub seed: Seed,
+    pub train: Dataset,
+    pub test: Option<Dataset>,
+    pub model: Box<dyn Model>,
+    pub prior: Prior,
+    start: Start,
+}
+
+/// What a scheme is made of, before any fit has been made.
+enum Start {
+    Ready(Scheme),
+    BestOf {
+        fits: usize,
+        init: Init,
+    },
+    /// Candidate starts: the one with the smallest unweighted loss is taken.
+    Candidates(Vec<Vec<f64>>),
+}
+
+impl Study {
+    /// Checks all that can be checked, reads the data, and builds the first repeat once to be sure.
+    pub fn new(document: Document, mut experiment: Experiment, search: SearchPath) -> Result<Study> {
+        let problems = static_problems(&document, &experiment);
+        if !problems.is_empty() {
+            return Err(document.problems(problems).into());
+        }
+        experiment.seed = Some(experiment.seed.unwrap_or_else(crate::rng::drawn_seed));
+        let mut study = Study {
+            experiment,
+            inputs: Vec::new(),
+            document,
+            train: None,
+            test: None,
+            history: None,
+            search,
+        };
+        study.read_files()?;
+        study.resolve()?;
+        study.trial(0)?;
+        Ok(study)
+    }
+
+    pub fn seed(&self, repeat: usize) -> Seed {
+        Seed(
+            self.experiment.seed.expect("the seed is set when the study is made").wrapping_add(repeat as u64),
+        )
+    }
+
+    pub fn repeats(&self) -> usize {
+        self.experiment.repeats.get()
+    }
+
+    pub fn draws(&self) -> usize {
+        self.experiment.sampler.draws.get()
+    }
+
+    fn format(&self) -> Format {
+        let data = &self.experiment.data;
+        let delimiter = data.delimiter.as_deref().map_or(b',', |d| d.as_bytes()[0]);
+        Format { delimiter, header: data.header, columns: data.columns.clone() }
+    }
+
+    fn read(&mut self, name: &str) -> Result<Dataset> {
+        let path = self.search.find(name)?;
+        self.inputs.push(Input::of(&path)?);
+        csv::read(&path, &self.format())
+    }
+
+    fn read_files(&mut self) -> Result<()> {
+        let data = self.experiment.data.clone();
+        if let Some(name) = &data.train {
+            let train = self.read(name)?;
+            if let Some(test_name) = &data.test {
+                let test = self.read(test_name)?;
+                csv::same_columns(&train, &test, name, test_name)?;
+                self.test = Some(test);
+            }
+            self.train = Some(train);
+        }
+        let base = self.experiment.prior.as_ref().and_then(|p| p.base.clone());
+        if let Some(BaseConfig::Empirical { file }) = base {
+            let history = self.read(&file)?;
+            if let (Some(train), Some(name)) = (&self.train, &data.train) {
+                csv::same_columns(train, &history, name, &file)?;
+            }
+            self.history = Some(history);
+        }
+        Ok(())
+    }
+
+    /// Writes defaults that depend on the model into the experiment.
+    fn resolve(&mut self) -> Result<()> {
+        let (train, _) = self.data(self.seed(0));
+        let model = self.model(&train)?;
+        let blocks = model.blocks();
+        let sampler = &mut self.experiment.sampler;
+        if blocks.is_empty() {
+            if sampler.restarts.is_some_and(|r| r.get() > 1) || sampler.fixed_init.is_some() {
+                let key = if sampler.fixed_init.is_some() { "sampler.fixed_init" } else { "sampler.R" };
+                let message = "has no use: the minimum of this loss is known in closed form; leave it out";
+                return Err(self.problem(key, message));
+            }
+        } else if sampler.fixed_init.is_none() {
+            sampler.restarts = sampler.restarts.or(Count::new(1));
+        }
+        let uses_init = match sampler.fixed_init {
+            None | Some(FixedInitConfig::BestOf(_)) => true,
+            Some(_) => false,
+        };
+        if uses_init {
+            for block in &blocks {
+                sampler.init.entry(block.name.to_owned()).or_insert_with(|| default_dist(block));
+            }
+        }
+        let prior = self.prior(&train, model.as_ref())?;
+        if let (Some(config), Prior::Dp { truncation, .. }) = (&mut self.experiment.prior, prior) {
+            config.truncation = Some(match truncation {
+                Truncation::Dirichlet { .. } => TruncationConfig::Dirichlet,
+                Truncation::StickBreaking { .. } => TruncationConfig::StickBreaking,
+                Truncation::Adaptive { epsilon } => TruncationConfig::Adaptive(
+                    crate::config::OpenUnit::new(epsilon).expect("checked with the config"),
+                ),
+                Truncation::Exact => TruncationConfig::Exact,
+            });
+        }
+        Ok(())
+    }
+
+    fn problem(&self, key: &str, message: impl Into<String>) -> Error {
+        self.document.problems(vec![self.document.problem(key, message)]).into()
+    }
+
+    /// Training and test rows of one repeat.
+    fn data(&self, seed: Seed) -> (Dataset, Option<Dataset>) {
+        let config = &self.experiment.data;
+        let (train, test) = match (&config.simulate, &self.train) {
+            (Some(truth), _) => truth.draw(&mut seed.stream(Purpose::Data, 0, 0)),
+            (None, Some(rows)) => match config.split {
+                Some(share) => {
+                    let (train, test) =
+                        split::split(rows, share.get(), &mut seed.stream(Purpose::Split, 0, 0));
+                    (train, Some(test))
+                }
+                None => (rows.clone(), self.test.clone()),
+            },
+            (None, None) => unreachable!("data are checked with the config"),
+        };
+        let cut = |data: Dataset, rows: Option<usize>| match rows {
+            Some(rows) if rows < data.n() => data.head(rows),
+            _ => data,
+        };
+        (cut(train, config.rows), test.map(|t| cut(t, config.test_rows)).filter(|t| t.n() > 0))
+    }
+
+    fn model(&self, train: &Dataset) -> Result<Box<dyn Model>> {
+        let alpha = self.experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
+        let context =
+            Context { train, mass: train.n() as f64 + alpha, optimiser: &self.experiment.optimiser };
+        self.experiment.model.build(&context).map_err(|problems| {
+            let name = self.experiment.model.name();
+            let place = |(key, why): (&str, String)| {
+                let key = format!("model.{name}.{key}");
+                self.document.problem(&key, format!("`{key}` {why}"))
+            };
+            self.document.problems(problems.into_iter().map(place).collect()).into()
+        })
+    }
+
+    fn prior(&self, train: &Dataset, model: &dyn Model) -> Result<Prior> {
+        let config = match &self.experiment.prior {
+            Some(config) if config.alpha.get() > 0.0 => config,
+            _ if train.n() == 0 => {
+                let message = "there are no rows of data and no prior: give `prior.alpha` a value above 0";
+                return Err(self.problem("data", message));
+            }
+            _ => return Ok(Prior::Noninformative),
+        };
+        let base = self.base(config, train, model)?;
+        let truncation = self.truncation(config, base.as_ref())?;
+        Ok(Prior::Dp { alpha: config.alpha.get(), base, truncation })
+    }
+
+    fn truncation(&self, config: &PriorConfig, base: &dyn BaseMeasure) -> Result<Truncation> {
+        let t = config.truncation_limit.map(Count::get);
+        let finite = base.support().is_some();
+        let chosen = config.truncation.unwrap_or(match (t, finite) {
+            (Some(_), _) => TruncationConfig::Dirichlet,
+            (None, true) => TruncationConfig::Exact,
+            (None, false) => TruncationConfig::Adaptive(
+                crate::config::OpenUnit::new(DEFAULT_EPSILON).expect("strictly between 0 and 1"),
+            ),
+        });
+        match (chosen, t) {
+            (TruncationConfig::Dirichlet, Some(t)) => Ok(Truncation::Dirichlet { t }),
+            (TruncationConfig::StickBreaking, Some(t)) => Ok(Truncation::StickBreaking { t }),
+            (TruncationConfig::Adaptive(epsilon), None) => {
+                Ok(Truncation::Adaptive { epsilon: epsilon.get() })
+            }
+            (TruncationConfig::Exact, None) if finite => Ok(Truncation::Exact),
+            (TruncationConfig::Exact, None) => {
+                let message = "\"exact\" needs a base measure with finite support (`empirical`, `response`)";
+                Err(self.problem("prior.truncation", message))
+            }
+            (TruncationConfig::Dirichlet | TruncationConfig::StickBreaking, None) => {
+                Err(self.problem("prior.T", "`prior.T`, the number of pseudo-samples, is missing"))
+            }
+            (TruncationConfig::Adaptive(_) | TruncationConfig::Exact, Some(_)) => {
+                let message = "this truncation finds its own number of pseudo-samples; leave `prior.T` out";
+                Err(self.problem("prior.T", message))
+            }
+        }
+    }
+
+    fn base(&self, config: &PriorConfig, train: &Dataset, model: &dyn Model) -> Result<Box<dyn BaseMeasure>> {
+        let Some(base) = &config.base else {
+            return Err(self.problem("prior", "alpha > 0 needs a base measure: `prior.base` is missing"));
+        };
+        let d = train.d();
+        let spread = |numbers: &Numbers, key: &str| {
+            numbers.for_columns(d).ok_or_else(|| {
+                let len = numbers.as_slice().len();
+                let message = format!("`prior.base.{key}` has {len} values for {d} columns of data");
+                self.problem(&format!("prior.base.{key}"), message)
+            })
+        };
+        match base {
+            BaseConfig::Normal { mean, sd } => {
+                let (mean, sd) = (spread(mean, "normal.mean")?, spread(sd, "normal.sd")?);
+                if sd.iter().any(|&s| s <= 0.0) {
+                    return Err(
+                        self.problem("prior.base.normal.sd", "`prior.base.normal.sd` must be greater than 0")
+                    );
+                }
+                Ok(Box::new(Normal { mean, sd }))
+            }
+            BaseConfig::Uniform { low, high } => {
+                let (low, high) = (spread(low, "uniform.low")?, spread(high, "uniform.high")?);
+                if low.iter().zip(&high).any(|(a, b)| a >= b) {
+                    let message = "`prior.base.uniform.high` must be above `low`";
+                    return Err(self.problem("prior.base.uniform.high", message));
+                }
+                Ok(Box::new(Uniform { low, high }))
+            }
+            BaseConfig::PriorPredictive => model.prior_predictive().ok_or_else(|| {
+                let name = self.experiment.model.name();
+                let message =
+                    format!("the prior predictive needs a prior on θ: [model.{name}.prior] is missing");
+                self.problem("prior.base", message)
+            }),
+            BaseConfig::Empirical { file } => {
+                let history = self.history.clone().expect("read with the data files");
+                if history.d() != d {
+                    let message = format!("{file} has {} columns and the data {d}", history.d());
+                    return Err(self.problem("prior.base.empirical.file", message));
+                }
+                Ok(Box::new(Empirical::new(history)))
+            }
+            BaseConfig::Response { bernoulli, .. } => {
+                if train.y.is_none() || train.n() == 0 {
+                    let message = "a base measure for a response needs regression data: rows with a response";
+                    return Err(self.problem("prior.base.response", message));
+                }
+                Ok(Box::new(BernoulliResponse::new(bernoulli.get(), train)))
+            }
+        }
+    }
+
+    /// Repeat `repeat`, counted from 0.
+    pub fn trial(&self, repeat: usize) -> Result<Trial> {
+        let seed = self.seed(repeat);
+        let (train, test) = self.data(seed);
+        let model = self.model(&train)?;
+        let prior = self.prior(&train, model.as_ref())?;
+        let start = self.start(model.as_ref(), &train, &prior)?;
+        self.check_metrics(model.as_ref(), test.as_ref())?;
+        Ok(Trial { seed, train, test, model, prior, start })
+    }
+
+    fn check_metrics(&self, model: &dyn Model, test: Option<&Dataset>) -> Result<()> {
+        for metric in self.experiment.evaluate.metrics.iter().flatten() {
+            let Metric::Lppd = metric;
+            if !model.is_likelihood() {
+                let message = "\"lppd\" needs a model with a density";
+                return Err(self.problem("evaluate.metrics", message));
+            }
+            if test.is_none() {
+                let message = "\"lppd\" needs test data: give `data.test`, `data.split` or `n_test`";
+                return Err(self.problem("evaluate.metrics", message));
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&self, model: &dyn Model, train: &Dataset, prior: &Prior) -> Result<Start> {
+        let names = model.names();
+        let sampler = &self.experiment.sampler;
+        let blocks = model.blocks();
+        if blocks.is_empty() {
+            return Ok(Start::Ready(Scheme::FixedInit(Vec::new())));
+        }
+        let init = || self.init(model, train, prior);
+        match &sampler.fixed_init {
+            None => {
+                let restarts = sampler.restarts.map_or(1, Count::get);
+                let init = init()?;
+                if restarts > 1 && init.is_constant() {
+                    let message = "every restart would start at the same point: `sampler.init` is constant";
+                    return Err(self.problem("sampler.R", message));
+                }
+                Ok(Start::Ready(Scheme::RandomRestart { restarts, init, stop: sampler.stop }))
+            }
+            Some(FixedInitConfig::BestOf(fits)) => {
+                if train.n() == 0 {
+                    let message = "`best_of` fits the unweighted data, and there are no rows";
+                    return Err(self.problem("sampler.fixed_init", message));
+                }
+                Ok(Start::BestOf { fits: fits.get(), init: init()? })
+            }
+            Some(FixedInitConfig::File(name)) => {
+                let theta = self
+                    .read_parameters(name, &names)
+                    .map_err(|why| self.problem("sampler.fixed_init.file", why))?;
+                self.check_support(model, &theta, "sampler.fixed_init.file")?;
+                Ok(Start::Ready(Scheme::FixedInit(theta)))
+            }
+            Some(FixedInitConfig::Run { path, draw }) => {
+                let key = "sampler.fixed_init.run";
+                let table = Table::read(&Path::new(path).join(crate::store::SAMPLES))
+                    .and_then(|table| table.select(&names))
+                    .map_err(|e| self.problem(key, e.to_string()))?;
+                match draw {
+                    None => Ok(Start::Candidates(table)),
+                    Some(draw) => match table.into_iter().nth(draw.get() - 1) {
+                        Some(theta) => Ok(Start::Ready(Scheme::FixedInit(theta))),
+                        None => Err(self.problem(key, format!("{path} has no draw {}", draw.get()))),
+                    },
+                }
+            }
+        }
+    }
+
+    fn init(&self, model: &dyn Model, train: &Dataset, prior: &Prior) -> Result<Init> {
+        let read = |name: &str, names: &[String]| self.read_parameters(name, names);
+        // Without data, what the data would tell of a start is asked of the prior.
+        let pseudo;
+        let train = match prior {
+            Prior::Dp { base, .. } if train.n() == 0 => {
+                pseudo = base.sample(1000, &mut self.seed(0).stream(Purpose::Auxiliary, 0, 0));
+                &pseudo
+            }
+            _ => train,
+        };
+        Init::build(model.blocks(), &model.names(), &self.experiment.sampler.init, train, &read).map_err(
+            |problems| {
+                let place = |(block, why): (String, String)| {
+                    let key = format!("sampler.init.{block}");
+                    self.document.problem(&key, format!("`{key}`: {why}"))
+                };
+                self.document.problems(problems.into_iter().map(place).collect()).into()
+            },
+        )
+    }
+
+    /// The first row of a CSV file with these columns.
+    fn read_parameters(&self, name: &str, names: &[String]) -> std::result::Result<Vec<f64>, String> {
+        let path = self.search.find(name).map_err(|e| e.to_string())?;
+        let format = Format { columns: Some(names.to_vec()), header: Some(true), ..Format::default() };
+        let table = csv::read(&path, &format).map_err(|e| e.to_string())?;
+        Ok(table.x.row(0).to_vec())
+    }
+
+    fn check_support(&self, model: &dyn Model, theta: &[f64], key: &str) -> Result<()> {
+        for block in model.blocks() {
+            crate::init::fits(&block, &theta[block.range.clone()]).map_err(|why| self.problem(key, why))?;
+        }
+        Ok(())
+    }
+}
+
+impl Trial {
+    /// The scheme of this repeat, with the fits that select its fixed start if it has one.
+    pub fn scheme(self, pool: &ThreadPool) -> Result<ReadyTrial> {
+        let Trial { seed, train, test, model, prior, start } = self;
+        let scheme = match start {
+            Start::Ready(scheme) => scheme,
+            Start::BestOf { fits, init } => {
+                let f = Measure::empirical(&train);
+                let fit = |m: usize| {
+                    let start = init.draw(&mut seed.stream(Purpose::Selection, 0, m as u64));
+                    model.minimise(&f, &start)
+                };
+                let minima: Vec<_> = pool.install(|| (0..fits).into_par_iter().map(fit).collect());
+                let best = minima.into_iter().reduce(|best, m| if m.beats(&best) { m } else { best });
+                let best = best.expect("at least one fit is asked for");
+                if !best.value.is_finite() {
+                    return Err(Error::Failed("every fit to the unweighted data failed".into()));
+                }
+                Scheme::FixedInit(best.theta)
+            }
+            Start::Candidates(table) => {
+                let f = Measure::empirical(&train);
+                let losses: Vec<f64> =
+                    pool.install(|| table.par_iter().map(|theta| model.loss(theta, &f)).collect());
+                let finite = losses.iter().enumerate().filter(|(_, l)| l.is_finite());
+                let best = finite.min_by(|a, b| a.1.total_cmp(b.1)).map(|(i, _)| i);
+                let best =
+                    best.ok_or_else(|| Error::input("no draw of the earlier run has a finite loss here"))?;
+                Scheme::FixedInit(table[best].clone())
+            }
+        };
+        Ok(ReadyTrial { seed, train, test, model, prior, scheme })
+    }
+}
+
+/// A repeat that can be sampled.
+pub struct ReadyTrial {
+    pub seed: Seed,
+    pub train: Dataset,
+    pub test: Option<Dataset>,
+    pub model: Box<dyn Model>,
+    pub prior: Prior,
+    pub scheme: Scheme,
+}
+
+impl ReadyTrial {
+    pub fn plan(&self) -> Plan<'_> {
+        Plan {
+            model: self.model.as_ref(),
+            prior: &self.prior,
+            data: &self.train,
+            scheme: &self.scheme,
+            seed: self.seed,
+        }
+    }
+}
+
+impl Input {
+    fn of(path: &PathBuf) -> Result<Input> {
+        let fail = |e: std::io::Error| Error::input(format!("{}: {e}", path.display()));
+        if !std::fs::metadata(path).map_err(fail)?.is_file() {
+            return Err(Error::input(format!("{}: not a regular file", path.display())));
+        }
+        let mut file = std::fs::File::open(path).map_err(fail)?;
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; 1 << 20];
+        let mut bytes = 0;
+        loop {
+            let read = std::io::Read::read(&mut file, &mut buffer).map_err(fail)?;
+            if read == 0 {
+                break;
+            }
+            bytes += read as u64;
+            hash.update(&buffer[..read]);
+        }
+        Ok(Input { path: path.display().to_string(), bytes, sha256: hex(&hash.finalize()) })
+    }
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Everything that can be said without reading a file or building a model.
+fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut say = |key: &str, message: String| found.push(document.problem(key, message));
+    let name = &experiment.name;
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '+' | '='));
+    if name.is_empty() || name.len() > 128 || !plain || name.starts_with('.') {
+        say(
+            "name",
+            "`name` becomes a folder: letters, digits, `-`, `_`, `.` only, not starting with `.`".into(),
+        );
+    }
+    let data = &experiment.data;
+    match (&data.train, &data.simulate) {
+        (None, None) => {
+            say("data", "[data] needs `train` (a file) or `simulate` (a truth to draw from)".into())
+        }
+        (Some(_), Some(_)) => say("data.simulate", "`train` and `simulate` exclude each other".into()),
+        _ => {}
+    }
+    if data.simulate.is_some() {
+        let keys = [
+            ("data.test", data.test.is_some()),
+            ("data.columns", data.columns.is_some()),
+            ("data.header", data.header.is_some()),
+            ("data.delimiter", data.delimiter.is_some()),
+            ("data.split", data.split.is_some()),
+        ];
+        for (key, _) in keys.iter().filter(|(_, set)| *set) {
+            say(key, format!("`{key}` belongs to data from a file, and these are simulated"));
+        }
+    }
+    for (key, why) in data.simulate.iter().flat_map(|s| s.problems()) {
+        say(&format!("data.simulate.{key}"), format!("`data.simulate.{key}` {why}"));
+    }
+    if data.test.is_some() && data.split.is_some() {
+        say("data.split", "`test` and `split` exclude each other".into());
+    }
+    if data.delimiter.as_ref().is_some_and(|d| d.len() != 1 || matches!(d.as_str(), "\"" | "\n" | "\r")) {
+        say("data.delimiter", "`data.delimiter` must be one ASCII character".into());
+    }
+    let sampler = &experiment.sampler;
+    if sampler.fixed_init.is_some() {
+        if sampler.restarts.is_some_and(|r| r.get() > 1) {
+            say("sampler.R", "`fixed_init` starts each draw once; leave `R` out".into());
+        }
+        if sampler.stop.is_some() {
+            say("sampler.stop", "`stop` is a rule for random restarts, and `fixed_init` makes none".into());
+        }
+        let fits = matches!(sampler.fixed_init, Some(FixedInitConfig::BestOf(_)));
+        if !fits && !sampler.init.is_empty() {
+            say("sampler.init", "`init` has no use beside this `fixed_init`".into());
+        }
+    }
+    if sampler.stop.is_some() && sampler.restarts.is_none_or(|r| r.get() < 2) && sampler.fixed_init.is_none()
+    {
+        say(
+            "sampler.stop",
+            "`stop` ends restarts early; set `R`, the most there may be, to 2 or more".into(),
+        );
+    }
+    let seeds = experiment.seed.map(|s| s.checked_add(experiment.repeats.get() as u64));
+    if seeds == Some(None) {
+        say("seed", "seed + repeats is too large".into());
+    }
+    found
+}
