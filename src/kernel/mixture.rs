@@ -1,6 +1,6 @@
 //! Passes over the atoms of a diagonal Gaussian mixture: density, E step, and the sums behind Newton's method.
 
-use super::lanes::{Arithmetic, LANES, Lanes, add, add_product, exp, ln, map, sum};
+use super::vector::{LANES, Lanes, Vector, sum};
 use super::{Panel, dispatch, load};
 
 /// A mixture prepared for evaluation: log(πₖ Πⱼ (2πσ²ₖⱼ)^-½), μₖⱼ and 1/σₖⱼ, component after component.
@@ -17,7 +17,7 @@ impl Mixture {
     }
 }
 
-/// Working memory and sums of a pass; lane sums until [`Sums::total`] folds them.
+/// Sums of a pass, lane by lane.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
     log_lik: Lanes,
@@ -27,9 +27,6 @@ pub struct Sums {
     outer: Vec<Lanes>,
     /// Per component Σ w r ũ ũᵀ, upper triangle by rows, ũ = (1, z₁ … z_d, ½(z₁² − 1) … ½(z_d² − 1)).
     inner: Vec<Lanes>,
-    z: Vec<Lanes>,
-    log_joint: Vec<Lanes>,
-    score: Vec<Lanes>,
 }
 
 impl Sums {
@@ -39,12 +36,9 @@ impl Sums {
         let p = k * p1;
         self.log_lik = [0.0; LANES];
         zero(&mut self.em, k * p1);
-        zero(&mut self.z, k * d);
-        zero(&mut self.log_joint, k);
         if newton {
             zero(&mut self.outer, p * (p + 1) / 2);
             zero(&mut self.inner, k * p1 * (p1 + 1) / 2);
-            zero(&mut self.score, 2 * p);
         }
     }
 
@@ -94,186 +88,242 @@ dispatch! {
 
 dispatch! {
     /// log f(yᵢ) of every row.
-    pub fn log_density(panel: &Panel, mixture: &Mixture, sums: &mut Sums, out: &mut [f64]) = log_density_body
+    pub fn log_density(panel: &Panel, mixture: &Mixture, out: &mut [f64]) = log_density_body
 }
 
-/// Fills `z` and turns `log_joint` into eᵏ = exp(log πₖ Nₖ − max); returns max and Σ eᵏ.
+/// Fills `z` and turns `e` into exp(log πₖ Nₖ − max); returns max and Σ e.
 #[inline(always)]
-fn joint<A: Arithmetic>(y: &[Lanes], mixture: &Mixture, z: &mut [Lanes], e: &mut [Lanes]) -> (Lanes, Lanes) {
+fn joint<V: Vector>(y: &[Lanes], mixture: &Mixture, z: &mut [V], e: &mut [V]) -> (V, V) {
     let d = y.len();
-    let mut max = [f64::NEG_INFINITY; LANES];
+    let mut max = V::splat(f64::NEG_INFINITY);
     for (k, log_joint) in e.iter_mut().enumerate() {
-        let mut square = [0.0; LANES];
+        let mut square = V::splat(0.0);
         for j in 0..d {
-            let (mean, inverse_sd) = (mixture.mean[k * d + j], mixture.inverse_sd[k * d + j]);
-            let t = map(|l| (y[j][l] - mean) * inverse_sd);
-            add_product::<A>(&mut square, &t, &t);
+            let t = V::load(&y[j])
+                .sub(V::splat(mixture.mean[k * d + j]))
+                .mul(V::splat(mixture.inverse_sd[k * d + j]));
+            square = t.fma(t, square);
             z[k * d + j] = t;
         }
-        let constant = mixture.log_constant[k];
-        *log_joint = map(|l| A::fma(-0.5, square[l], constant));
-        max = map(|l| if log_joint[l] > max[l] { log_joint[l] } else { max[l] });
+        *log_joint = square.fma(V::splat(-0.5), V::splat(mixture.log_constant[k]));
+        max = max.max(*log_joint);
     }
-    let mut total = [0.0; LANES];
+    let mut total = V::splat(0.0);
     for log_joint in e.iter_mut() {
-        *log_joint = exp::<A>(&map(|l| log_joint[l] - max[l]));
-        add(&mut total, log_joint);
+        *log_joint = log_joint.sub(max).exp();
+        total = total.add(*log_joint);
     }
     (max, total)
 }
 
 #[inline(always)]
-fn e_step_body<A: Arithmetic>(panel: &Panel, w: &[f64], mixture: &Mixture, sums: &mut Sums) {
-    match (mixture.k(), panel.d()) {
-        (2, 1) => e_step_fixed::<A, 2, 1>(panel, w, mixture, sums),
-        (3, 1) => e_step_fixed::<A, 3, 1>(panel, w, mixture, sums),
-        (2, 2) => e_step_fixed::<A, 2, 2>(panel, w, mixture, sums),
-        (3, 2) => e_step_fixed::<A, 3, 2>(panel, w, mixture, sums),
-        (k, d) => e_step_any::<A>(panel, w, mixture, sums, k, d),
-    }
+fn add<V: Vector>(acc: &mut Lanes, a: V) {
+    *acc = V::load(acc).add(a).lanes();
 }
 
-/// The same pass with sizes known to the compiler, which then keeps all sums in registers.
+/// acc += a · b.
 #[inline(always)]
-fn e_step_fixed<A: Arithmetic, const K: usize, const D: usize>(
+fn add_product<V: Vector>(acc: &mut Lanes, a: V, b: V) {
+    *acc = a.fma(b, V::load(acc)).lanes();
+}
+
+/// Runs a pass with sizes known to the compiler where they are common, so that it keeps all sums in registers.
+macro_rules! by_size {
+    ($fixed:ident, $any:ident, ($($arg:ident),*), $mixture:ident, $panel:ident) => {
+        match ($mixture.k(), $panel.d()) {
+            (1, 1) => $fixed::<V, 1, 1>($($arg),*),
+            (2, 1) => $fixed::<V, 2, 1>($($arg),*),
+            (3, 1) => $fixed::<V, 3, 1>($($arg),*),
+            (4, 1) => $fixed::<V, 4, 1>($($arg),*),
+            (2, 2) => $fixed::<V, 2, 2>($($arg),*),
+            (3, 2) => $fixed::<V, 3, 2>($($arg),*),
+            _ => $any::<V>($($arg),*),
+        }
+    };
+}
+
+#[inline(always)]
+fn e_step_body<V: Vector>(panel: &Panel, w: &[f64], mixture: &Mixture, sums: &mut Sums) {
+    by_size!(e_step_fixed, e_step_any, (panel, w, mixture, sums), mixture, panel)
+}
+
+#[inline(always)]
+fn e_step_fixed<V: Vector, const K: usize, const D: usize>(
     panel: &Panel,
     w: &[f64],
     mixture: &Mixture,
     sums: &mut Sums,
 ) {
-    let mut z = [[[0.0; LANES]; D]; K];
-    let mut e = [[0.0; LANES]; K];
-    let mut em = [[[0.0; LANES]; 5]; K];
-    const { assert!(D <= 2) };
-    let mut log_lik = [0.0; LANES];
+    let zero = V::splat(0.0);
+    let mut z = [[zero; D]; K];
+    let mut e = [zero; K];
+    let (mut mass, mut first, mut second) = ([zero; K], [[zero; D]; K], [[zero; D]; K]);
+    let mut log_lik = zero;
     for g in 0..panel.groups() {
-        let weight = load(w, g);
-        let (max, total) = joint::<A>(panel.group(g), mixture, z.as_flattened_mut(), &mut e);
-        let log_f = ln::<A>(&total);
-        log_lik = map(|l| A::fma(weight[l], max[l] + log_f[l], log_lik[l]));
-        let share = map(|l| weight[l] / total[l]);
+        let weight = V::load(&load(w, g));
+        let (max, total) = joint::<V>(panel.group(g), mixture, z.as_flattened_mut(), &mut e);
+        log_lik = weight.fma(max.add(total.ln()), log_lik);
+        let share = weight.div(total);
         for k in 0..K {
-            let r = map(|l| e[k][l] * share[l]);
-            add(&mut em[k][0], &r);
+            let r = e[k].mul(share);
+            mass[k] = mass[k].add(r);
             for j in 0..D {
-                let rz = map(|l| r[l] * z[k][j][l]);
-                add(&mut em[k][1 + j], &rz);
-                add_product::<A>(&mut em[k][1 + D + j], &rz, &z[k][j]);
+                let rz = r.mul(z[k][j]);
+                first[k][j] = first[k][j].add(rz);
+                second[k][j] = rz.fma(z[k][j], second[k][j]);
             }
         }
     }
-    add(&mut sums.log_lik, &log_lik);
+    add(&mut sums.log_lik, log_lik);
     for k in 0..K {
-        for i in 0..1 + 2 * D {
-            add(&mut sums.em[k * (1 + 2 * D) + i], &em[k][i]);
+        let em = &mut sums.em[k * (1 + 2 * D)..(k + 1) * (1 + 2 * D)];
+        add(&mut em[0], mass[k]);
+        for j in 0..D {
+            add(&mut em[1 + j], first[k][j]);
+            add(&mut em[1 + D + j], second[k][j]);
         }
     }
 }
 
 #[inline(always)]
-fn e_step_any<A: Arithmetic>(
-    panel: &Panel,
-    w: &[f64],
-    mixture: &Mixture,
-    sums: &mut Sums,
-    k: usize,
-    d: usize,
-) {
+fn e_step_any<V: Vector>(panel: &Panel, w: &[f64], mixture: &Mixture, sums: &mut Sums) {
+    let (k, d) = (mixture.k(), panel.d());
     let p1 = 1 + 2 * d;
+    let mut z = vec![V::splat(0.0); k * d];
+    let mut e = vec![V::splat(0.0); k];
     for g in 0..panel.groups() {
-        let weight = load(w, g);
-        let (max, total) = joint::<A>(panel.group(g), mixture, &mut sums.z, &mut sums.log_joint);
-        let log_f = ln::<A>(&total);
-        sums.log_lik = map(|l| A::fma(weight[l], max[l] + log_f[l], sums.log_lik[l]));
-        let share = map(|l| weight[l] / total[l]);
+        let weight = V::load(&load(w, g));
+        let (max, total) = joint::<V>(panel.group(g), mixture, &mut z, &mut e);
+        add_product(&mut sums.log_lik, weight, max.add(total.ln()));
+        let share = weight.div(total);
         for c in 0..k {
-            let r = map(|l| sums.log_joint[c][l] * share[l]);
+            let r = e[c].mul(share);
             let (mass, moments) = sums.em[c * p1..(c + 1) * p1].split_first_mut().expect("p1 is at least 1");
             let (first, second) = moments.split_at_mut(d);
-            add(mass, &r);
-            for ((z, first), second) in sums.z[c * d..].iter().zip(first).zip(second) {
-                let rz = map(|l| r[l] * z[l]);
-                add(first, &rz);
-                add_product::<A>(second, &rz, z);
+            add(mass, r);
+            for ((z, first), second) in z[c * d..].iter().zip(first).zip(second) {
+                let rz = r.mul(*z);
+                add(first, rz);
+                add_product(second, rz, *z);
             }
         }
     }
 }
 
 #[inline(always)]
-fn newton_step_body<A: Arithmetic>(panel: &Panel, w: &[f64], mixture: &Mixture, sums: &mut Sums) {
-    match (mixture.k(), panel.d()) {
-        (2, 1) => newton_any::<A>(panel, w, mixture, sums, 2, 1),
-        (3, 1) => newton_any::<A>(panel, w, mixture, sums, 3, 1),
-        (k, d) => newton_any::<A>(panel, w, mixture, sums, k, d),
-    }
+fn newton_step_body<V: Vector>(panel: &Panel, w: &[f64], mixture: &Mixture, sums: &mut Sums) {
+    by_size!(newton_fixed, newton_any, (panel, w, mixture, sums), mixture, panel)
 }
 
 #[inline(always)]
-fn newton_any<A: Arithmetic>(
+fn newton_fixed<V: Vector, const K: usize, const D: usize>(
     panel: &Panel,
     w: &[f64],
     mixture: &Mixture,
     sums: &mut Sums,
+) {
+    let zero = V::splat(0.0);
+    let (mut z, mut e) = ([[zero; D]; K], [zero; K]);
+    // [r, r zⱼ, r ½(zⱼ² − 1)] of each component, in five places of which a single column uses three.
+    let (mut score, mut weighted) = ([[zero; 5]; K], [[zero; 5]; K]);
+    const { assert!(D <= 2) };
+    newton_pass::<V>(
+        panel,
+        w,
+        mixture,
+        sums,
+        &mut Workspace {
+            k: K,
+            d: D,
+            z: z.as_flattened_mut(),
+            e: &mut e,
+            score: &mut score.as_flattened_mut()[..K * (1 + 2 * D)],
+            weighted: &mut weighted.as_flattened_mut()[..K * (1 + 2 * D)],
+        },
+    );
+}
+
+#[inline(always)]
+fn newton_any<V: Vector>(panel: &Panel, w: &[f64], mixture: &Mixture, sums: &mut Sums) {
+    let (k, d) = (mixture.k(), panel.d());
+    let vectors = |len: usize| vec![V::splat(0.0); len];
+    let (mut z, mut e) = (vectors(k * d), vectors(k));
+    let (mut score, mut weighted) = (vectors(k * (1 + 2 * d)), vectors(k * (1 + 2 * d)));
+    let mut work = Workspace { k, d, z: &mut z, e: &mut e, score: &mut score, weighted: &mut weighted };
+    newton_pass::<V>(panel, w, mixture, sums, &mut work);
+}
+
+/// Working memory of a Newton pass.
+struct Workspace<'a, V> {
     k: usize,
     d: usize,
+    z: &'a mut [V],
+    e: &'a mut [V],
+    /// r ũ of all components.
+    score: &'a mut [V],
+    /// w r ũ of all components.
+    weighted: &'a mut [V],
+}
+
+#[inline(always)]
+fn newton_pass<V: Vector>(
+    panel: &Panel,
+    w: &[f64],
+    mixture: &Mixture,
+    sums: &mut Sums,
+    work: &mut Workspace<V>,
 ) {
+    let (k, d) = (work.k, work.d);
     let p1 = 1 + 2 * d;
-    let p = k * p1;
+    let half = |z: V| z.fma(z, V::splat(-1.0)).mul(V::splat(0.5));
     for g in 0..panel.groups() {
-        let weight = load(w, g);
-        let (max, total) = joint::<A>(panel.group(g), mixture, &mut sums.z, &mut sums.log_joint);
-        let log_f = ln::<A>(&total);
-        sums.log_lik = map(|l| A::fma(weight[l], max[l] + log_f[l], sums.log_lik[l]));
-        let (score, weighted) = sums.score.split_at_mut(p);
+        let weight = V::load(&load(w, g));
+        let (max, total) = joint::<V>(panel.group(g), mixture, work.z, work.e);
+        add_product(&mut sums.log_lik, weight, max.add(total.ln()));
+        let inverse = V::splat(1.0).div(total);
         for c in 0..k {
-            let r = map(|l| sums.log_joint[c][l] / total[l]);
-            let s = &mut score[c * p1..(c + 1) * p1];
-            s[0] = r;
+            let r = work.e[c].mul(inverse);
+            let z = &work.z[c * d..(c + 1) * d];
+            let score = &mut work.score[c * p1..(c + 1) * p1];
+            score[0] = r;
             for j in 0..d {
-                let z = sums.z[c * d + j];
-                s[1 + j] = map(|l| r[l] * z[l]);
-                s[1 + d + j] = map(|l| r[l] * (0.5 * A::fma(z[l], z[l], -1.0)));
+                score[1 + j] = r.mul(z[j]);
+                score[1 + d + j] = r.mul(half(z[j]));
             }
-            add_inner::<A>(&mut sums.inner[c * p1 * (p1 + 1) / 2..], s, &weight, &sums.z[c * d..(c + 1) * d]);
+            let weighted = &mut work.weighted[c * p1..(c + 1) * p1];
+            for (weighted, score) in weighted.iter_mut().zip(score) {
+                *weighted = weight.mul(*score);
+            }
             let em = &mut sums.em[c * p1..(c + 1) * p1];
-            for (i, em) in em.iter_mut().enumerate() {
-                if i <= d {
-                    add_product::<A>(em, &s[i], &weight);
-                } else {
-                    let z = sums.z[c * d + i - 1 - d];
-                    add_product::<A>(em, &map(|l| s[i - d][l] * z[l]), &weight);
-                }
+            add(&mut em[0], weighted[0]);
+            for j in 0..d {
+                add(&mut em[1 + j], weighted[1 + j]);
+                add_product(&mut em[1 + d + j], weighted[1 + j], z[j]);
             }
-        }
-        for (weighted, s) in weighted.iter_mut().zip(score.iter()) {
-            *weighted = map(|l| weight[l] * s[l]);
+            add_inner(&mut sums.inner[c * p1 * (p1 + 1) / 2..], weighted, z);
         }
         let mut place = 0;
-        for i in 0..p {
-            for s in &score[i..] {
-                add_product::<A>(&mut sums.outer[place], &weighted[i], s);
+        for (i, weighted) in work.weighted.iter().enumerate() {
+            for score in &work.score[i..] {
+                add_product(&mut sums.outer[place], *weighted, *score);
                 place += 1;
             }
         }
     }
 }
 
-/// Adds w r ũ ũᵀ; `s` is r ũ.
+/// Adds w r ũ ũᵀ; `weighted` is w r ũ.
 #[inline(always)]
-fn add_inner<A: Arithmetic>(inner: &mut [Lanes], s: &[Lanes], weight: &Lanes, z: &[Lanes]) {
+fn add_inner<V: Vector>(inner: &mut [Lanes], weighted: &[V], z: &[V]) {
     let d = z.len();
+    let half = |z: V| z.fma(z, V::splat(-1.0)).mul(V::splat(0.5));
     let mut place = 0;
-    for (i, s) in s.iter().enumerate() {
-        let ws = map(|l| weight[l] * s[l]);
+    for (i, weighted) in weighted.iter().enumerate() {
         for j in i..1 + 2 * d {
-            if j == 0 {
-                add(&mut inner[place], &ws);
-            } else if j <= d {
-                add_product::<A>(&mut inner[place], &ws, &z[j - 1]);
-            } else {
-                let half = map(|l| 0.5 * A::fma(z[j - 1 - d][l], z[j - 1 - d][l], -1.0));
-                add_product::<A>(&mut inner[place], &ws, &half);
+            match j {
+                0 => add(&mut inner[place], *weighted),
+                j if j <= d => add_product(&mut inner[place], *weighted, z[j - 1]),
+                j => add_product(&mut inner[place], *weighted, half(z[j - 1 - d])),
             }
             place += 1;
         }
@@ -281,13 +331,13 @@ fn add_inner<A: Arithmetic>(inner: &mut [Lanes], s: &[Lanes], weight: &Lanes, z:
 }
 
 #[inline(always)]
-fn log_density_body<A: Arithmetic>(panel: &Panel, mixture: &Mixture, sums: &mut Sums, out: &mut [f64]) {
+fn log_density_body<V: Vector>(panel: &Panel, mixture: &Mixture, out: &mut [f64]) {
+    let mut z = vec![V::splat(0.0); mixture.k() * panel.d()];
+    let mut e = vec![V::splat(0.0); mixture.k()];
     for (g, out) in out.chunks_mut(LANES).enumerate() {
-        let (max, total) = joint::<A>(panel.group(g), mixture, &mut sums.z, &mut sums.log_joint);
-        let log_f = ln::<A>(&total);
-        for (l, out) in out.iter_mut().enumerate() {
-            *out = max[l] + log_f[l];
-        }
+        let (max, total) = joint::<V>(panel.group(g), mixture, &mut z, &mut e);
+        let log_f = max.add(total.ln()).lanes();
+        out.copy_from_slice(&log_f[..out.len()]);
     }
 }
 
@@ -378,10 +428,8 @@ mod tests {
                         }
                     }
                 }
-                let mut sums = Sums::default();
-                sums.reset(k, d, false);
                 let mut out = vec![0.0; 29];
-                log_density(level, &panel, &mixture, &mut sums, &mut out);
+                log_density(level, &panel, &mixture, &mut out);
                 let total: f64 = out.iter().zip(&w).map(|(l, w)| l * w).sum();
                 assert!((total - log_lik).abs() < 1e-12);
             }

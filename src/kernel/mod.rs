@@ -2,19 +2,19 @@
 //! plain. The level is chosen at run time. AVX-512 and AVX2 give the same bits (both fuse multiply and add, both
 //! sum in the same eight lanes); plain code differs in the last digits, so the level is recorded with every run.
 
-// SAFETY of the one kind of `unsafe` here: a function compiled for a CPU feature is called only after
-// `Level::detected` has found that feature, see `dispatch!`.
+// `unsafe` is for CPU features alone: intrinsics in `vector`, and calls of functions compiled for a feature in
+// `dispatch!`, which come after `Level::detected` has found it.
 #![allow(unsafe_code)]
 
-mod lanes;
 pub mod mixture;
+mod vector;
 
 use std::sync::OnceLock;
 
 use ndarray::ArrayView2;
 
-pub use lanes::LANES;
-use lanes::Lanes;
+pub use vector::LANES;
+use vector::Lanes;
 
 /// Which machine code the kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -67,20 +67,21 @@ impl Level {
     }
 }
 
-/// Compiles the body of a kernel for every level: `dispatch!(level, name, (args: types) -> ret, body::<Fused>, …)`.
+/// Compiles the body of a kernel for every level: `dispatch! { fn name(args) -> ret = body }` makes `name(level, args)`
+/// out of `body::<V: Vector>(args)`.
 macro_rules! dispatch {
-    ($(#[$doc:meta])* pub fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? = $body:ident) => {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? = $body:ident) => {
         $(#[$doc])*
-        pub fn $name(level: $crate::kernel::Level, $($arg: $type),*) $(-> $ret)? {
+        $vis fn $name(level: $crate::kernel::Level, $($arg: $type),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
                 fn avx512($($arg: $type),*) $(-> $ret)? {
-                    $body::<$crate::kernel::lanes::Fused>($($arg),*)
+                    $body::<$crate::kernel::vector::Avx512>($($arg),*)
                 }
                 #[target_feature(enable = "avx2,fma")]
                 fn avx2($($arg: $type),*) $(-> $ret)? {
-                    $body::<$crate::kernel::lanes::Fused>($($arg),*)
+                    $body::<$crate::kernel::vector::Avx2>($($arg),*)
                 }
                 // SAFETY: a level above plain is only ever obtained through `Level::detected` and `Level::pin`,
                 // which have seen the features of this CPU.
@@ -91,7 +92,7 @@ macro_rules! dispatch {
                 }
             }
             let _ = level;
-            $body::<$crate::kernel::lanes::Unfused>($($arg),*)
+            $body::<$crate::kernel::vector::Plain>($($arg),*)
         }
     };
 }

@@ -217,9 +217,7 @@ impl Model for Gmm {
     }
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
-        let mut sums = Sums::default();
-        sums.reset(self.k, self.d, false);
-        log_density(self.level, at.panel(), &self.prepare(theta), &mut sums, out);
+        log_density(self.level, at.panel(), &self.prepare(theta), out);
         true
     }
 

@@ -11,17 +11,62 @@ use super::Gmm;
 use crate::kernel::mixture::Sums;
 use crate::linalg::solve_spd;
 
-/// No coordinate moves by more than this in one step.
-const LONGEST: f64 = 1.0;
+/// No coordinate moves by more than this in one step: longer steps jump out of the basin, often onto a singularity.
+const LONGEST: f64 = 0.3;
 /// A component lighter than this that is still losing mass has died; it is left out of the system.
 const DEAD: f64 = 1e-10;
 
-/// The Newton step, if the Hessian has one to offer.
-pub enum Direction {
-    /// −H⁻¹g, and gᵀH⁻¹g.
-    Step { step: Array1<f64>, decrement: f64 },
-    /// The Hessian is not positive definite here.
-    Indefinite,
+/// Gradient, Hessian and complete-data information at a point.
+pub struct System {
+    gradient: Array1<f64>,
+    hessian: Array2<f64>,
+    information: Array1<f64>,
+}
+
+/// A damped Newton step.
+pub struct Step {
+    pub step: Array1<f64>,
+    /// gᵀ(H + λD)⁻¹g: about twice what is left to gain.
+    pub decrement: f64,
+    /// Decrease of the quadratic model along the step.
+    pub predicted: f64,
+}
+
+impl System {
+    pub fn new(model: &Gmm, theta: &[f64], sums: &Sums) -> System {
+        let gradient = model.gradient(theta, sums);
+        let mut hessian = model.hessian(theta, sums);
+        model.fix_inactive(theta, sums, &gradient, &mut hessian);
+        System { gradient, hessian, information: model.information(theta, sums) }
+    }
+
+    pub fn largest_gradient(&self) -> f64 {
+        self.gradient.iter().fold(0.0, |m, g| m.max(g.abs()))
+    }
+
+    /// Solves (H + λD) s = −g, raising λ until the matrix is positive definite; `None` beyond `most`.
+    pub fn solve(&self, damping: &mut f64, raise: impl Fn(f64) -> f64, most: f64) -> Option<Step> {
+        loop {
+            let mut matrix = self.hessian.clone();
+            matrix.diag_mut().scaled_add(*damping, &self.information);
+            if let Some(solution) = solve_spd(&matrix, &self.gradient) {
+                return Some(self.step(solution));
+            }
+            *damping = raise(*damping);
+            if *damping > most {
+                return None;
+            }
+        }
+    }
+
+    fn step(&self, solution: Array1<f64>) -> Step {
+        let decrement = self.gradient.dot(&solution);
+        let longest = solution.iter().fold(0.0f64, |m, s| m.max(s.abs()));
+        let scale = if longest > LONGEST { LONGEST / longest } else { 1.0 };
+        let step = -scale * solution;
+        let predicted = -(self.gradient.dot(&step) + 0.5 * step.dot(&self.hessian.dot(&step)));
+        Step { step, decrement, predicted }
+    }
 }
 
 impl Gmm {
@@ -60,19 +105,16 @@ impl Gmm {
         pi < DEAD && mass <= pi
     }
 
-    /// The Newton step at `theta` from the sums of a Newton pass there.
-    pub(super) fn newton_direction(&self, theta: &[f64], sums: &Sums) -> Direction {
-        let gradient = self.gradient(theta, sums);
-        let mut hessian = self.hessian(theta, sums);
-        self.fix_inactive(theta, sums, &gradient, &mut hessian);
-        let Some(solution) = solve_spd(&hessian, &gradient) else { return Direction::Indefinite };
-        let decrement = gradient.dot(&solution);
-        if !(decrement >= 0.0) {
-            return Direction::Indefinite;
-        }
-        let longest = solution.iter().fold(0.0f64, |m, s| m.max(s.abs()));
-        let scale = if longest > LONGEST { LONGEST / longest } else { 1.0 };
-        Direction::Step { step: -scale * solution, decrement }
+    /// Diagonal of the information that the data would hold were the components of all rows known; 1 for a coordinate
+    /// that is out of the system.
+    fn information(&self, theta: &[f64], sums: &Sums) -> Array1<f64> {
+        let d = self.d;
+        let of_component = |c: usize| {
+            let mass = sums.em(c, d)[0].max(f64::MIN_POSITIVE);
+            let logit = self.pi(theta)[c].max(f64::MIN_POSITIVE);
+            std::iter::once(logit).chain((0..d).map(move |_| mass)).chain((0..d).map(move |_| 0.5 * mass))
+        };
+        (0..self.k).flat_map(of_component).collect()
     }
 
     fn hessian(&self, theta: &[f64], sums: &Sums) -> Array2<f64> {

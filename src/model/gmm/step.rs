@@ -1,20 +1,29 @@
-//! The local search of the mixture: EM into the basin, Newton to its bottom.
+//! The local search of the mixture: EM into the basin, damped Newton steps to its bottom.
 
 use super::Gmm;
-use super::newton::Direction;
+use super::newton::System;
 use crate::kernel::mixture::{Sums, e_step, newton_step};
 use crate::optim::{Minimum, Status};
 use crate::process::Measure;
 
-/// EM steps before the first Newton step, and after a refused one.
-const EM_FIRST: usize = 12;
-const EM_AGAIN: usize = 8;
+/// EM steps before the first Newton step: enough that a search ends in the basin that EM alone would end in.
+const EM_FIRST: usize = 30;
 /// A mixture with more parameters than this is left to EM: the Hessian would cost more than it saves.
 const NEWTON_PARAMETERS: usize = 128;
 /// EM whose steps shrink no faster than this is not extrapolated beyond it.
 const SLOWEST_RATE: f64 = 0.9999;
 /// Rounding noise of the objective, relative.
 const NOISE: f64 = 1e-14;
+
+/// Damping of Newton steps: the first that is not zero, its factor up and down, and where it is hopeless.
+const DAMPING_FIRST: f64 = 0.02;
+const DAMPING_UP: f64 = 5.0;
+const DAMPING_DOWN: f64 = 5.0;
+const DAMPING_LEAST: f64 = 1e-3;
+const DAMPING_MOST: f64 = 1e6;
+/// Shares of the predicted decrease below which a step is called bad, and above which good.
+const BAD: f64 = 0.25;
+const GOOD: f64 = 0.75;
 
 /// A point of the search and the loss there.
 struct Point {
@@ -67,51 +76,71 @@ impl Gmm {
     }
 
     pub(super) fn search(&self, f: &Measure, start: &[f64]) -> Minimum {
-        let mut here = Point { theta: self.admissible(start), value: f64::INFINITY };
         let mut sums = Sums::default();
         let accelerate = self.change.is_none() && self.k * (1 + 2 * self.d) <= NEWTON_PARAMETERS;
-        let mut em_left = if accelerate { EM_FIRST } else { usize::MAX };
-        let mut em_again = EM_AGAIN;
+        let em = if accelerate { EM_FIRST.min(self.max_iterations) } else { self.max_iterations };
+        let mut here = Point { theta: self.admissible(start), value: f64::INFINITY };
         let mut trial = here.theta.clone();
-        let mut after_newton = false;
         let mut drop = f64::INFINITY;
-        for iteration in 1..=self.max_iterations {
-            let newton = em_left == 0;
-            let value = self.pass(&trial, f, newton, &mut sums);
-            if after_newton && !(value <= here.value + NOISE * here.value.abs()) {
-                // The Newton step went up: take it back and let EM work for a while.
-                self.pass(&here.theta, f, false, &mut sums);
-                trial = self.m_step(&here.theta, &sums);
-                (em_left, em_again, after_newton) = (em_again, em_again * 2, false);
-                continue;
-            }
+        for iteration in 1..=em {
+            let value = self.pass(&trial, f, false, &mut sums);
             if !value.is_finite() {
                 return Minimum::failed(trial, iteration);
             }
             let previous_drop = std::mem::replace(&mut drop, here.value - value);
             here = Point { theta: trial, value };
-            after_newton = false;
-            if newton {
-                match self.newton_direction(&here.theta, &sums) {
-                    Direction::Step { step, decrement } => {
-                        if self.mass * decrement <= self.tolerance * self.tolerance {
-                            return self.end(here, &sums, iteration, Status::Ok);
-                        }
-                        trial = self.apply(&here.theta, &step);
-                        after_newton = true;
-                        continue;
-                    }
-                    Direction::Indefinite => (em_left, em_again) = (em_again, em_again * 2),
-                }
-            } else if self.em_has_converged(drop, previous_drop, here.value) {
+            if self.em_has_converged(drop, previous_drop, value) {
                 return self.end(here, &sums, iteration, Status::Ok);
             }
             trial = self.m_step(&here.theta, &sums);
-            em_left = em_left.saturating_sub(1);
         }
-        self.pass(&here.theta, f, false, &mut sums);
-        let iterations = self.max_iterations;
-        self.end(here, &sums, iterations, Status::MaxIter)
+        if accelerate { self.newton(f, trial, em, sums) } else { self.end(here, &sums, em, Status::MaxIter) }
+    }
+
+    /// Newton steps from `start`, damped towards EM: with H the Hessian and D the information of the complete data,
+    /// H s = −g is Newton's step and D s = −g is EM's, so (H + λD) s = −g goes from one to the other. λ rises where
+    /// H is not positive definite or a step falls short of its promise; no accepted step goes up.
+    fn newton(&self, f: &Measure, start: Vec<f64>, done: usize, mut sums: Sums) -> Minimum {
+        let value = self.pass(&start, f, true, &mut sums);
+        if !value.is_finite() {
+            return Minimum::failed(start, done + 1);
+        }
+        let mut here = Point { theta: start, value };
+        let mut system = System::new(self, &here.theta, &sums);
+        let mut damping = 0.0;
+        let mut iteration = done + 1;
+        loop {
+            let Some(step) =
+                system.solve(&mut damping, |d| (d * DAMPING_UP).max(DAMPING_FIRST), DAMPING_MOST)
+            else {
+                return self.end_at(here, &system, iteration, Status::Ok);
+            };
+            if self.mass * step.decrement <= self.tolerance * self.tolerance {
+                return self.end_at(here, &system, iteration, Status::Ok);
+            }
+            if iteration >= self.max_iterations {
+                return self.end_at(here, &system, iteration, Status::MaxIter);
+            }
+            iteration += 1;
+            let trial = self.apply(&here.theta, &step.step);
+            let value = self.pass(&trial, f, true, &mut sums);
+            let gain = (here.value - value) / step.predicted;
+            if !(value <= here.value + NOISE * here.value.abs()) {
+                damping = (damping * DAMPING_UP).max(DAMPING_FIRST);
+                if damping > DAMPING_MOST {
+                    return self.end_at(here, &system, iteration, Status::Ok);
+                }
+                continue;
+            }
+            here = Point { theta: trial, value };
+            system = System::new(self, &here.theta, &sums);
+            if gain < BAD {
+                damping = (damping * DAMPING_UP).max(DAMPING_FIRST);
+            } else if gain > GOOD {
+                damping /= DAMPING_DOWN;
+                damping = if damping < DAMPING_LEAST { 0.0 } else { damping };
+            }
+        }
     }
 
     /// The authors' rule if `change` is set; otherwise what is left to gain, extrapolated from the last two steps of
@@ -138,9 +167,17 @@ impl Gmm {
     }
 
     fn end(&self, point: Point, sums: &Sums, iterations: usize, status: Status) -> Minimum {
+        let gradient = self.gradient(&point.theta, sums).iter().fold(0.0f64, |m, g| m.max(g.abs()));
+        self.minimum(point, gradient, iterations, status)
+    }
+
+    fn end_at(&self, point: Point, system: &System, iterations: usize, status: Status) -> Minimum {
+        self.minimum(point, system.largest_gradient(), iterations, status)
+    }
+
+    fn minimum(&self, point: Point, gradient: f64, iterations: usize, status: Status) -> Minimum {
         let collapsed = self.sigma2(&point.theta).iter().any(|&s| self.at_floor(s));
         let status = if status == Status::Ok && collapsed { Status::Collapsed } else { status };
-        let gradient = self.gradient(&point.theta, sums).iter().fold(0.0f64, |m, g| m.max(g.abs()));
         Minimum { theta: point.theta, value: point.value, iterations, gradient, status }
     }
 }
