@@ -77,14 +77,16 @@ pub fn posterior_bootstrap(
     mut sink: impl FnMut(Draw) -> Result<()>,
 ) -> Result<()> {
     let size = plan.model.block_size() as u64;
-    let blocks: Vec<Range<u64>> =
-        (range.start..range.end).step_by(size as usize).map(|b| b..(b + size).min(range.end)).collect();
+    let block_of = |b: u64| {
+        let start = range.start.saturating_add(b.saturating_mul(size));
+        (start < range.end).then(|| start..start.saturating_add(size).min(range.end))
+    };
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let halted = || stop.load(Ordering::Relaxed) || cancel.load(Ordering::Relaxed);
     let few = (range.end - range.start) < 4 * pool.current_num_threads() as u64;
     let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<Draw>)>(2 * pool.current_num_threads());
     std::thread::scope(|threads| {
-        let (blocks, next, halted) = (&blocks, &next, &halted);
+        let (block_of, next, halted) = (&block_of, &next, &halted);
         threads.spawn(move || {
             pool.scope(|scope| {
                 for _ in 0..pool.current_num_threads() {
@@ -92,8 +94,8 @@ pub fn posterior_bootstrap(
                     scope.spawn(move |_| {
                         while !halted() {
                             let b = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(block) = blocks.get(b) else { break };
-                            let Some(draws) = plan.block(block.clone(), few, halted) else { break };
+                            let Some(block) = block_of(b as u64) else { break };
+                            let Some(draws) = plan.block(block, few, halted) else { break };
                             if sender.send((b, draws)).is_err() {
                                 break;
                             }

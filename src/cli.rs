@@ -87,13 +87,14 @@ pub struct Overrides {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Seed of all randomness, as `--set seed=N`
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Where data files are looked for first; then $NPL_DATA, ./data and the current folder
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Threads to use; no result depends on it [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024),
+        allow_negative_numbers = true)]
     pub threads: Option<u16>,
     /// Pin the machine code of the kernels; recorded with the run [default: the best this CPU has]
     #[arg(long, value_enum)]
@@ -143,7 +144,7 @@ pub struct SummaryArgs {
     /// Run directory
     pub run: PathBuf,
     /// Only this repeat [default: all draws of all repeats]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -163,16 +164,17 @@ pub struct AlphaArgs {
     /// Experiment whose prior is meant
     pub config: Option<PathBuf>,
     /// Wanted prior standard deviation of the mean
-    #[arg(long, value_name = "SD")]
+    #[arg(long, value_name = "SD", allow_negative_numbers = true)]
     pub sd: Option<f64>,
     /// Standard deviation of the base measure F_pi, if there is no experiment to take it from
-    #[arg(long, value_name = "SD", conflicts_with = "config")]
+    #[arg(long, value_name = "SD", conflicts_with = "config", allow_negative_numbers = true)]
     pub base_sd: Option<f64>,
     /// Values of alpha to simulate the prior of theta for
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_negative_numbers = true)]
     pub values: Vec<f64>,
     /// Draws per value
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(2..),
+        allow_negative_numbers = true)]
     pub draws: u32,
     #[command(flatten)]
     pub overrides: Overrides,

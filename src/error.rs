@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::config::Problems;
+use crate::config::{Problems, printable};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -58,7 +58,9 @@ impl fmt::Display for Error {
             Error::Input(message) | Error::Failed(message) | Error::FailedDraws(message) => {
                 f.write_str(message)
             }
-            Error::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
+            Error::Write { path, source } => {
+                write!(f, "cannot write {}: {source}", printable(&path.display().to_string()))
+            }
             Error::ClosedPipe => f.write_str("the reader of standard output has closed it"),
             Error::Interrupted => f.write_str("interrupted; no result file was written"),
         }

@@ -13,8 +13,15 @@ use crate::optim::Status;
 /// A number and its Monte Carlo standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
+    #[serde(deserialize_with = "nan_for_null")]
     pub value: f64,
+    #[serde(deserialize_with = "nan_for_null")]
     pub mcse: f64,
+}
+
+/// JSON has no NaN and writes it as null; this reads it back.
+pub fn nan_for_null<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 /// log Σ_b f(ỹᵢ | θ_b) of every test row, draws dealt out over groups in turn. The groups are independent parts of

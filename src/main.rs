@@ -30,7 +30,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
     match ours {
         Some(Error::ClosedPipe) => {}
         Some(Error::Config(problems)) => {
-            let _ = write!(std::io::stderr(), "{problems}");
+            let _ = writeln!(std::io::stderr(), "{problems}");
         }
         _ => {
             let _ = writeln!(std::io::stderr(), "npl: {error:#}");

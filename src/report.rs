@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::Draw;
-use crate::evaluate::{ByRestarts, Estimate};
+use crate::evaluate::{ByRestarts, Estimate, nan_for_null};
 use crate::math::{mean, sd};
 use crate::model::Model;
 use crate::optim::Status;
@@ -109,6 +109,7 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverRepeats {
     pub repeats: usize,
+    #[serde(deserialize_with = "nan_for_null")]
     pub mean: f64,
     /// Standard deviation over repeats; what the paper calls one standard error. Absent for a single repeat.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,9 +20,9 @@ pub fn run_repeat(
     cancel: &AtomicBool,
     mut on_draw: impl FnMut(&Draw) -> Result<()>,
 ) -> Result<(Repeat, Vec<Draw>)> {
-    let trial = study.trial(repeat)?.scheme(pool)?;
+    let trial = study.trial(repeat)?.scheme(pool, cancel)?;
     let started = Instant::now();
-    let mut draws: Vec<Draw> = Vec::with_capacity(study.draws());
+    let mut draws: Vec<Draw> = Vec::new();
     posterior_bootstrap(&trial.plan(), 0..study.draws() as u64, pool, cancel, |draw| {
         on_draw(&draw)?;
         draws.push(draw);

@@ -12,6 +12,7 @@ use crate::config::printable;
 use crate::data::csv::open;
 use crate::error::{Error, Result};
 use crate::math::{mean, quantile_sorted, sd};
+use crate::optim::Status;
 
 /// Columns in front of the parameters.
 pub const STATISTICS: [&str; 9] = [
@@ -25,6 +26,9 @@ pub const STATISTICS: [&str; 9] = [
     "hits__",
     "gradient__",
 ];
+
+/// Place of `status__` among them.
+const STATUS: usize = 5;
 
 /// How parameter names are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -126,9 +130,11 @@ impl Table {
         Ok(self.values.outer_iter().map(|row| columns.iter().map(|&j| row[j]).collect()).collect())
     }
 
-    /// One column of all draws, or of one repeat.
+    /// One column of all draws that did not fail, or of one repeat. Where a search failed, it left θ somewhere, and
+    /// that is no draw.
     pub fn column(&self, j: usize, repeat: Option<usize>) -> Vec<f64> {
-        let rows = self.values.axis_iter(Axis(0));
+        let rows =
+            self.values.axis_iter(Axis(0)).filter(|row| row[STATUS] != f64::from(Status::Failed as u8));
         rows.filter(|row| repeat.is_none_or(|r| row[0] == r as f64)).map(|row| row[j]).collect()
     }
 

@@ -1,6 +1,7 @@
 //! From an experiment file to a study: everything checked, data loaded, model and prior built.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -9,13 +10,13 @@ use sha2::{Digest, Sha256};
 use crate::bootstrap::{Plan, Scheme};
 use crate::config::{
     BaseConfig, Count, Document, Experiment, FixedInitConfig, Metric, Numbers, PriorConfig, Problem,
-    TruncationConfig,
+    TruncationConfig, printable,
 };
 use crate::data::csv::{self, Format, SearchPath};
 use crate::data::{Dataset, split};
 use crate::error::{Error, Result};
-use crate::init::{Init, default_dist};
-use crate::model::{Context, Model};
+use crate::init::{Dist, Init, default_dist};
+use crate::model::{Context, Model, ModelConfig};
 use crate::process::base::{BernoulliResponse, Empirical, Normal, Uniform};
 use crate::process::{BaseMeasure, Measure, Prior, Truncation};
 use crate::rng::{Purpose, Seed};
@@ -132,6 +133,28 @@ impl Study {
                 csv::same_columns(train, &history, name, &file)?;
             }
             self.history = Some(history);
+        }
+        self.record_starts()
+    }
+
+    /// Records the files that starts are read from. One that is missing is reported where it is used, with its line.
+    fn record_starts(&mut self) -> Result<()> {
+        let sampler = &self.experiment.sampler;
+        let mut files: Vec<PathBuf> = Vec::new();
+        match &sampler.fixed_init {
+            Some(FixedInitConfig::File(name)) => files.extend(self.search.find(name).ok()),
+            Some(FixedInitConfig::Run { path, .. }) => {
+                files.push(Path::new(path).join(crate::store::SAMPLES))
+            }
+            Some(FixedInitConfig::BestOf(_)) | None => {}
+        }
+        for dist in sampler.init.values() {
+            if let Dist::File(name) = dist {
+                files.extend(self.search.find(name).ok());
+            }
+        }
+        for path in files.iter().filter(|path| path.is_file()) {
+            self.inputs.push(Input::of(path)?);
         }
         Ok(())
     }
@@ -379,7 +402,10 @@ impl Study {
                 match draw {
                     None => Ok(Start::Candidates(table)),
                     Some(draw) => match table.into_iter().nth(draw.get() - 1) {
-                        Some(theta) => Ok(Start::Ready(Scheme::FixedInit(theta))),
+                        Some(theta) if theta.iter().all(|t| t.is_finite()) => {
+                            Ok(Start::Ready(Scheme::FixedInit(theta)))
+                        }
+                        Some(_) => Err(self.problem(key, format!("draw {} of {path} failed", draw.get()))),
                         None => Err(self.problem(key, format!("{path} has no draw {}", draw.get()))),
                     },
                 }
@@ -427,7 +453,7 @@ impl Study {
 
 impl Trial {
     /// The scheme of this repeat, with the fits that select its fixed start if it has one.
-    pub fn scheme(self, pool: &ThreadPool) -> Result<ReadyTrial> {
+    pub fn scheme(self, pool: &ThreadPool, cancel: &AtomicBool) -> Result<ReadyTrial> {
         let Trial { seed, train, test, model, prior, start } = self;
         let scheme = match start {
             Start::Ready(scheme) => scheme,
@@ -435,9 +461,10 @@ impl Trial {
                 let f = Measure::empirical(&train);
                 let fit = |m: usize| {
                     let start = init.draw(&mut seed.stream(Purpose::Selection, 0, m as u64));
-                    model.minimise(&f, &start)
+                    (!cancel.load(Ordering::Relaxed)).then(|| model.minimise(&f, &start))
                 };
-                let minima: Vec<_> = pool.install(|| (0..fits).into_par_iter().map(fit).collect());
+                let minima: Option<Vec<_>> = pool.install(|| (0..fits).into_par_iter().map(fit).collect());
+                let minima = minima.ok_or(Error::Interrupted)?;
                 let best = minima.into_iter().reduce(|best, m| if m.beats(&best) { m } else { best });
                 let best = best.expect("at least one fit is asked for");
                 if !best.value.is_finite() {
@@ -484,9 +511,10 @@ impl ReadyTrial {
 
 impl Input {
     fn of(path: &PathBuf) -> Result<Input> {
-        let fail = |e: std::io::Error| Error::input(format!("{}: {e}", path.display()));
+        let shown = printable(&path.display().to_string());
+        let fail = |e: std::io::Error| Error::input(format!("{shown}: {e}"));
         if !std::fs::metadata(path).map_err(fail)?.is_file() {
-            return Err(Error::input(format!("{}: not a regular file", path.display())));
+            return Err(Error::input(format!("{shown}: not a regular file")));
         }
         let mut file = std::fs::File::open(path).map_err(fail)?;
         let mut hash = Sha256::new();
@@ -570,9 +598,41 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
             "`stop` ends restarts early; set `R`, the most there may be, to 2 or more".into(),
         );
     }
-    let seeds = experiment.seed.map(|s| s.checked_add(experiment.repeats.get() as u64));
-    if seeds == Some(None) {
-        say("seed", "seed + repeats is too large".into());
+    for (key, size, most) in sizes(experiment) {
+        if size > most {
+            say(key, format!("`{key}` is {size}; at most {most} are possible"));
+        }
+    }
+    // The seed of the last repeat must be one that a file can hold, so that the repeat can be run on its own.
+    let last = experiment.seed.map(|s| s.saturating_add(experiment.repeats.get() as u64 - 1));
+    if last.is_some_and(|last| last > i64::MAX as u64) {
+        say("seed", "`seed` + `repeats` is too large".into());
     }
     found
+}
+
+/// Numbers that decide how much memory is asked for, and the most they may be: beyond it no machine has enough.
+fn sizes(experiment: &Experiment) -> Vec<(&'static str, usize, usize)> {
+    let sampler = &experiment.sampler;
+    let count = |c: Option<Count>| c.map_or(0, Count::get);
+    let fits = match sampler.fixed_init {
+        Some(FixedInitConfig::BestOf(fits)) => fits.get(),
+        _ => 0,
+    };
+    let mut sizes = vec![
+        ("repeats", experiment.repeats.get(), 1_000_000),
+        ("sampler.B", sampler.draws.get(), 1_000_000_000),
+        ("sampler.R", count(sampler.restarts), 1_000_000),
+        ("sampler.fixed_init.best_of", fits, 1_000_000),
+        ("prior.T", count(experiment.prior.as_ref().and_then(|p| p.truncation_limit)), 100_000_000),
+    ];
+    if let Some(truth) = &experiment.data.simulate {
+        let (n, n_test) = truth.sizes();
+        let cells = n.saturating_add(n_test).saturating_mul(truth.columns());
+        sizes.push(("data.simulate", cells, 1_000_000_000));
+    }
+    if let ModelConfig::Gmm(gmm) = &experiment.model {
+        sizes.push(("model.gmm.K", gmm.K.get(), 1_000_000));
+    }
+    sizes
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use npl::config::printable;
 use npl::error::Error;
 use npl::process::Prior;
 use npl::rng::Purpose;
@@ -78,7 +79,10 @@ fn base_sds(config: &Path, args: &AlphaArgs) -> Result<Vec<(String, f64)>> {
     let study = load(config, &args.overrides, &[])?;
     let trial = study.trial(0)?;
     let Prior::Dp { base, .. } = &trial.prior else {
-        let message = format!("{}: alpha is 0 here, so there is no base measure", config.display());
+        let message = format!(
+            "{}: alpha is 0 here, so there is no base measure",
+            printable(&config.display().to_string())
+        );
         return Err(Error::input(message).into());
     };
     let moments = base.moments().unwrap_or_else(|| {

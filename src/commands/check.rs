@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use npl::bootstrap::posterior_bootstrap;
+use npl::config::printable;
 use npl::kernel::Level;
 use npl::runner::label;
 use npl::samples::STATISTICS;
@@ -28,7 +29,7 @@ pub fn check(args: CheckArgs) -> Result<()> {
     let mut out = toml::to_string(&study.experiment)?;
     out += "\n";
     for line in facts(&study, &pool)? {
-        out += &format!("# {line}\n");
+        out += &format!("# {}\n", printable(&line));
     }
     print(out.as_bytes())
 }
@@ -77,7 +78,7 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
 
 /// Seconds per draw, from the first draws of the real thing.
 fn time_draws(study: &Study, pool: &rayon::ThreadPool) -> Result<f64> {
-    let trial = study.trial(0)?.scheme(pool)?;
+    let trial = study.trial(0)?.scheme(pool, &AtomicBool::new(false))?;
     let (started, mut done) = (Instant::now(), 0);
     let mut batch = pool.current_num_threads() as u64;
     while done < study.draws() as u64 && started.elapsed().as_secs_f64() < TIMED {

@@ -7,7 +7,7 @@ mod summary;
 mod table;
 mod text;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
@@ -43,7 +43,8 @@ fn new(model: &str) -> Result<()> {
     match STARTERS.iter().find(|(name, _)| *name == model) {
         Some((_, starter)) => print(starter.as_bytes()),
         None => {
-            let hint = nearest(model, names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+            let hint =
+                nearest(model, names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or(".".into());
             let list = names().collect::<Vec<_>>().join(", ");
             Err(Error::input(format!("no model `{}`{hint} There are {list}.", printable(model))).into())
         }
@@ -86,7 +87,15 @@ fn read_text(path: &Path) -> Result<String> {
     if !meta.is_file() {
         return Err(wrong("not a regular file".into()).into());
     }
-    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+    // One byte beyond what is allowed is enough to refuse the file, however large it is.
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(Document::MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|e| wrong(e.to_string()))?;
+    if bytes.len() > Document::MAX_BYTES {
+        let message = format!("the file has {} bytes; at most {} are read", meta.len(), Document::MAX_BYTES);
+        return Err(wrong(message).into());
+    }
     Ok(String::from_utf8(bytes).map_err(|_| wrong("not UTF-8 text".into()))?)
 }
 

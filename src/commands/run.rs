@@ -1,7 +1,7 @@
 //! `npl run`: data, posterior draws, evaluation, run directory.
 
 use std::io::{BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use npl::bootstrap::Draw;
+use npl::config::printable;
 use npl::error::Error;
 use npl::kernel::Level;
 use npl::report::{HEADER, Report};
@@ -22,8 +23,10 @@ use crate::cli::RunArgs;
 
 pub fn run(args: RunArgs) -> Result<()> {
     if let Some(target) = args.samples.as_deref().filter(|t| *t != "-") {
-        let message =
-            format!("--samples {target}: only `-` is possible; the run directory has the file anyway");
+        let message = format!(
+            "--samples {}: only `-` is possible; the run directory has the file anyway",
+            printable(target)
+        );
         return Err(Error::input(message).into());
     }
     let seed_given = args.overrides.seed.is_some();
@@ -149,8 +152,9 @@ struct Results<'a> {
 
 impl Results<'_> {
     /// The manifest comes last: without it nothing here is a result.
-    fn write(&self, samples: AtomicFile, clock: &Clock, threads: usize, seconds: f64) -> Result<()> {
+    fn write(&self, mut samples: AtomicFile, clock: &Clock, threads: usize, seconds: f64) -> Result<()> {
         let folder = self.folder;
+        samples.settle()?;
         folder.begin_replacing()?;
         samples.commit()?;
         let table = Table::read(&folder.file(store::SAMPLES))?;
@@ -194,14 +198,15 @@ impl Results<'_> {
     }
 }
 
-fn announce(args: &RunArgs, report: &Report, out: &PathBuf) -> Result<()> {
+fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
     if args.json {
         print((serde_json::to_string_pretty(report)? + "\n").as_bytes())?;
     }
     if args.quiet {
         return Ok(());
     }
-    let text = format!("{}written to {}\n", summary::diagnostics(report), out.display());
+    let text =
+        format!("{}written to {}\n", summary::diagnostics(report), printable(&out.display().to_string()));
     if args.json || args.samples.is_some() {
         note(text.trim_end());
         return Ok(());

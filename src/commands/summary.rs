@@ -1,6 +1,7 @@
 //! `npl summary`: the posterior in numbers, and how far to trust them.
 
 use anyhow::Result;
+use npl::config::printable;
 use npl::error::Error;
 use npl::report::{Diagnostics, OverRepeats, Report};
 use npl::samples::{Summary, Table};
@@ -55,7 +56,7 @@ fn rows(parameters: &[Summary]) -> Vec<Vec<String>> {
 pub fn diagnostics(report: &Report) -> String {
     let Some(first) = report.repeats.first() else { return String::new() };
     let total: f64 = report.repeats.iter().map(|r| r.seconds).sum();
-    let mut out = format!("{}: {}, seed {}", report.name, report.label, first.seed);
+    let mut out = format!("{}: {}, seed {}", printable(&report.name), printable(&report.label), first.seed);
     if report.repeats.len() > 1 {
         out += &format!(", {} repeats", report.repeats.len());
     }

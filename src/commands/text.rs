@@ -1,19 +1,25 @@
 //! Tables for people and programs.
 
+use npl::config::printable;
 use npl::samples::quoted;
 
 use crate::cli::Format;
 
-/// Rows of cells, the first of them the header; the first column is text, the others are numbers.
+/// Rows of cells, the first of them the header; the first column is text, the others are numbers. Names of columns
+/// and runs are foreign text: for people it is made safe for a terminal, for programs it is quoted.
 pub fn render(rows: &[Vec<String>], format: Format) -> String {
     match format {
-        Format::Text => aligned(rows),
-        Format::Markdown => markdown(rows),
+        Format::Text => aligned(&safe(rows)),
+        Format::Markdown => markdown(&safe(rows)),
         Format::Csv => rows
             .iter()
             .map(|row| row.iter().map(|c| quoted(c)).collect::<Vec<_>>().join(",") + "\n")
             .collect(),
     }
+}
+
+fn safe(rows: &[Vec<String>]) -> Vec<Vec<String>> {
+    rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect()
 }
 
 fn widths(rows: &[Vec<String>]) -> Vec<usize> {
@@ -35,7 +41,9 @@ fn aligned(rows: &[Vec<String>]) -> String {
 }
 
 fn markdown(rows: &[Vec<String>]) -> String {
-    let line = |row: &Vec<String>| format!("| {} |\n", row.join(" | ").replace('\n', " "));
+    let line = |row: &Vec<String>| {
+        format!("| {} |\n", row.iter().map(|c| c.replace('|', "\\|")).collect::<Vec<_>>().join(" | "))
+    };
     let rule = |row: &Vec<String>| {
         let cells: Vec<&str> = (0..row.len()).map(|j| if j == 0 { "---" } else { "---:" }).collect();
         format!("|{}|\n", cells.join("|"))

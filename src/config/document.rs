@@ -9,9 +9,6 @@ use toml::de::{DeTable, DeValue};
 use super::problem::{Place, Problem, Problems, Source};
 use super::schema_check;
 
-/// The largest text that is read.
-const MAX_BYTES: usize = 1 << 20;
-
 /// An experiment file with its `--set` overrides, every value knowing where it was written.
 pub struct Document {
     source: Arc<Source>,
@@ -45,10 +42,13 @@ pub(super) enum Data {
 }
 
 impl Document {
+    /// The largest text that is read.
+    pub const MAX_BYTES: usize = 1 << 20;
+
     /// Reads `text`, the content of `file`; `sets` are the raw `key.path=value` arguments, later ones win.
     pub fn parse(file: &str, text: &str, sets: &[String]) -> Result<Document, Problems> {
-        if text.len() > MAX_BYTES {
-            let message = format!("the file has {} bytes; at most {MAX_BYTES} are read", text.len());
+        if text.len() > Self::MAX_BYTES {
+            let message = format!("the file has {} bytes; at most {} are read", text.len(), Self::MAX_BYTES);
             return Err(Problems::new(
                 Source::new(file, "", sets),
                 vec![Problem::new("", &Place::Whole, message)],

@@ -463,7 +463,7 @@ fn syntax_errors_are_all_shown_one_a_line() {
 
 #[test]
 fn too_large_a_file_is_refused() {
-    let big = "#".repeat(MAX_BYTES + 1);
+    let big = "#".repeat(Document::MAX_BYTES + 1);
     let text = Document::parse("x.toml", &big, &[]).err().unwrap().to_string();
     assert_eq!(text, "x.toml: the file has 1048577 bytes; at most 1048576 are read");
     assert!(Document::parse("x.toml", &big[1..], &[]).is_ok());

@@ -224,7 +224,18 @@ impl<R: Read> Table<R> {
     /// Indices of the columns that are kept.
     fn choose(&self, header: Option<&[String]>, width: usize) -> Result<Vec<usize>> {
         let Some(wanted) = &self.format.columns else { return Ok((0..width).collect()) };
-        wanted.iter().map(|name| self.find_column(name, header, width)).collect()
+        let keep: Vec<usize> =
+            wanted.iter().map(|name| self.find_column(name, header, width)).collect::<Result<_>>()?;
+        if keep.is_empty() {
+            return Err(Error::Input(format!("{}: no columns are chosen: the list is empty", self.file)));
+        }
+        match (1..keep.len()).find(|&i| keep[..i].contains(&keep[i])) {
+            Some(i) => {
+                let name = header.map_or(&wanted[i], |h| &h[keep[i]]);
+                Err(Error::Input(format!("{}: column \"{}\" is chosen twice", self.file, printable(name))))
+            }
+            None => Ok(keep),
+        }
     }
 
     fn find_column(&self, name: &str, header: Option<&[String]>, width: usize) -> Result<usize> {

@@ -56,6 +56,14 @@ impl Simulate {
         }
     }
 
+    /// Columns of the data.
+    pub fn columns(&self) -> usize {
+        match self {
+            Simulate::Mixture { mu, sigma2, .. } => dimension(mu.iter().chain(sigma2)),
+            Simulate::Normal { mean, sd, .. } => dimension([mean, sd]),
+        }
+    }
+
     /// What is wrong with the parameters: key below `data.simulate`, and why.
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();

@@ -48,6 +48,12 @@ impl AtomicFile {
         write(writer).map_err(|e| Error::write(&self.path, e))
     }
 
+    /// To disk, but not yet under its name: a full disk shows here, while older results are still untouched.
+    pub fn settle(&mut self) -> Result<()> {
+        let writer = self.writer.as_mut().expect("open until it is committed");
+        writer.flush().and_then(|()| writer.get_ref().sync_all()).map_err(|e| Error::write(&self.path, e))
+    }
+
     /// To disk, then under its name. The buffer is flushed by hand: dropping it would swallow a full disk.
     pub fn commit(mut self) -> Result<()> {
         let writer = self.writer.take().expect("open until it is committed");
@@ -87,6 +93,9 @@ impl RunDir {
     /// alone unless `force` is set; the same experiment may be run again, it writes the same bytes.
     pub fn open(path: &Path, resolved_config: &str, force: bool) -> Result<RunDir> {
         let shown = printable(&path.display().to_string());
+        if path.as_os_str().is_empty() {
+            return Err(Error::input("the run directory has an empty name; see --out"));
+        }
         if path.exists() && !path.is_dir() {
             return Err(Error::input(format!("{shown}: not a folder")));
         }
@@ -98,7 +107,10 @@ impl RunDir {
         let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&lock_path);
         let lock = lock.map_err(|e| Error::write(&lock_path, e))?;
         match lock.try_lock() {
-            Ok(()) => Ok(RunDir { path: path.to_owned(), _lock: lock }),
+            Ok(()) => {
+                sweep(path);
+                Ok(RunDir { path: path.to_owned(), _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => {
                 Err(Error::Failed(format!("{shown}: another npl is writing to this folder")))
             }
@@ -126,6 +138,21 @@ impl Drop for RunDir {
         let _ = fs::remove_file(self.path.join(LOCK));
         // Leaves nothing behind if nothing was written; fails, as it should, if something was.
         let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Removes the unfinished files of a run that was killed. Whoever holds the lock is alone here.
+fn sweep(folder: &Path) {
+    let results = [SAMPLES, REPORT, REPORT_JSON, SUMMARY, CONFIG, MANIFEST];
+    let unfinished = |name: &str| {
+        let rest = results.iter().find_map(|r| name.strip_prefix('.')?.strip_prefix(r)?.strip_prefix('.'));
+        let id = rest.and_then(|rest| rest.strip_suffix(".tmp"));
+        id.is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(unfinished) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
