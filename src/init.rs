@@ -54,6 +54,9 @@ pub struct Init {
 /// What is wrong with a start distribution: the block, and why.
 pub type InitProblem = (String, String);
 
+/// Fetches the values of parameters from a file, by their names.
+pub type ReadFile<'a> = dyn Fn(&str, &[String]) -> Result<Vec<f64>, String> + 'a;
+
 impl Init {
     /// Every block of the model has a distribution: that of the config, or [`Dist::Data`] and its like.
     /// `read_file` fetches the values of a block from a file, by parameter name.
@@ -62,7 +65,7 @@ impl Init {
         names: &[String],
         config: &BTreeMap<String, Dist>,
         train: &Dataset,
-        read_file: &dyn Fn(&str, &[String]) -> Result<Vec<f64>, String>,
+        read_file: &ReadFile,
     ) -> Result<Init, Vec<InitProblem>> {
         let mut problems: Vec<InitProblem> = Vec::new();
         for name in config.keys().filter(|name| !blocks.iter().any(|b| b.name == name.as_str())) {

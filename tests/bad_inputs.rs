@@ -536,7 +536,9 @@ fn starts_that_do_not_fit() {
     place.write("nan.csv", start("0.5,0.5,nan,1,1,1")).write("short.csv", "pi.1,pi.2\n0.5,0.5\n");
     place.write("header.csv", "pi.1,pi.2,mu.1.1,mu.2.1,sigma2.1.1,sigma2.2.1\n").write("empty.csv", "");
     place.write("other/samples.csv", "a,b\n1,2\n");
-    place.write("draws/samples.csv", "repeat__,draw__,objective__,restart__,iterations__,status__,restarts__,hits__,gradient__,theta\n1,1,0,1,1,0,1,1,0,2\n");
+    let header =
+        "repeat__,draw__,objective__,restart__,iterations__,status__,restarts__,hits__,gradient__,theta";
+    place.write("draws/samples.csv", format!("{header}\n1,1,0,1,1,0,1,1,0,2\n"));
     let text = GOOD.lines().filter(|l| !l.starts_with("init.") && !l.starts_with("R =")).collect::<Vec<_>>();
     place.write("e.toml", text.join("\n"));
     for (init, says) in [

@@ -360,6 +360,7 @@ mod tests {
     }
 
     /// The definition, row by row: sums of ũ and of outer products.
+    #[allow(clippy::type_complexity)]
     fn naive(x: &Array2<f64>, w: &[f64], m: &Mixture) -> (f64, Vec<Vec<f64>>, Array2<f64>, Vec<Array2<f64>>) {
         let (k, d) = (m.k(), x.ncols());
         let p1 = 1 + 2 * d;

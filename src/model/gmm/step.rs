@@ -125,7 +125,8 @@ impl Gmm {
             let trial = self.apply(&here.theta, &step.step);
             let value = self.pass(&trial, f, true, &mut sums);
             let gain = (here.value - value) / step.predicted;
-            if !(value <= here.value + NOISE * here.value.abs()) {
+            let descends = value <= here.value + NOISE * here.value.abs();
+            if !descends {
                 damping = (damping * DAMPING_UP).max(DAMPING_FIRST);
                 if damping > DAMPING_MOST {
                     return self.end_at(here, &system, iteration, Status::Ok);
