@@ -47,7 +47,7 @@ pub struct Config {
     pub prior: Option<MixturePrior>,
 }
 
-/// g(θ) of loss-NPL, eq. (10).
+/// g(θ) of loss-NPL, eq. (8).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Penalty {
@@ -55,7 +55,7 @@ pub enum Penalty {
     InverseGamma([Positive; 2]),
 }
 
-/// The prior of eq. (11): π ~ Dir(a₀), μ ~ N, σ ~ logNormal.
+/// The prior of eq. (9): π ~ Dir(a₀), μ ~ N, σ ~ logNormal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MixturePrior {
