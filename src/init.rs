@@ -51,6 +51,9 @@ pub struct Init {
     len: usize,
 }
 
+/// Fetches the values of these parameters from a file.
+pub type ReadFile<'a> = dyn Fn(&str, &[String]) -> Result<Vec<f64>, String> + 'a;
+
 /// What is wrong with a start distribution: the block, and why.
 pub type InitProblem = (String, String);
 
@@ -62,7 +65,7 @@ impl Init {
         names: &[String],
         config: &BTreeMap<String, Dist>,
         train: &Dataset,
-        read_file: &dyn Fn(&str, &[String]) -> Result<Vec<f64>, String>,
+        read_file: &ReadFile,
     ) -> Result<Init, Vec<InitProblem>> {
         let mut problems: Vec<InitProblem> = Vec::new();
         for name in config.keys().filter(|name| !blocks.iter().any(|b| b.name == name.as_str())) {

@@ -1,7 +1,7 @@
 //! `npl run`: data, posterior draws, evaluation, run directory.
 
 use std::io::{BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -194,7 +194,7 @@ impl Results<'_> {
     }
 }
 
-fn announce(args: &RunArgs, report: &Report, out: &PathBuf) -> Result<()> {
+fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
     if args.json {
         print((serde_json::to_string_pretty(report)? + "\n").as_bytes())?;
     }
