@@ -176,12 +176,14 @@ impl Plan<'_> {
             Some(_) if few => rayon::current_num_threads(),
             Some(_) => 1,
         };
-        for first in (0..restarts + RESCUES).step_by(batch) {
+        let mut first = 0;
+        while first < restarts + RESCUES {
             let open: Vec<usize> = (0..ids.len()).filter(|&s| !trials[s].enough(restarts, stop)).collect();
             if open.is_empty() {
                 break;
             }
-            let last = if first < restarts { (first + batch).min(restarts) } else { first + batch };
+            // A batch ends at R: which restart a rescue is must not depend on the number of threads.
+            let last = (first + batch).min(if first < restarts { restarts } else { restarts + RESCUES });
             let rounds: Vec<Option<Vec<Minimum>>> = (first..last)
                 .into_par_iter()
                 .map(|r| {
@@ -200,6 +202,7 @@ impl Plan<'_> {
                     }
                 }
             }
+            first = last;
         }
         Some(ids.iter().zip(trials).map(|(&i, t)| t.draw(i)).collect())
     }

@@ -43,8 +43,7 @@ mod pure {
         for j in 0..n {
             let sum: f64 = (0..j).map(|k| l[[j, k]] * l[[j, k]]).sum();
             let pivot: f64 = a[[j, j]] - sum;
-            let definite = pivot > PIVOT * a[[j, j]].abs();
-            if !definite {
+            if pivot.is_nan() || pivot <= PIVOT * a[[j, j]].abs() {
                 return None;
             }
             l[[j, j]] = pivot.sqrt();

@@ -1,5 +1,6 @@
 //! What must fail, and how well it fails: exit code, message, nothing written, nothing a terminal would obey.
 
+#[path = "support/program.rs"]
 mod support;
 
 use std::fs::{self, File};

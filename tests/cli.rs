@@ -1,5 +1,6 @@
 //! What the program does when all is well: the files it writes, and the promises on their bytes.
 
+#[path = "support/program.rs"]
 mod support;
 
 use std::collections::BTreeSet;

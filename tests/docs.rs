@@ -23,7 +23,8 @@ impl<'a> Reference<'a> {
         if let Some([one]) = node["allOf"].as_array().map(Vec::as_slice) {
             return self.resolve(one);
         }
-        let real: Vec<&Value> = node["anyOf"].as_array().into_iter().flatten().filter(|v| v["type"] != "null").collect();
+        let real: Vec<&Value> =
+            node["anyOf"].as_array().into_iter().flatten().filter(|v| v["type"] != "null").collect();
         if let [one] = real[..] { self.resolve(one) } else { node }
     }
 
@@ -81,7 +82,8 @@ impl<'a> Reference<'a> {
         match branch["const"].as_str() {
             Some(word) => format!("`\"{word}\"`"),
             None => {
-                let (name, _) = branch["properties"].as_object().and_then(|p| p.iter().next()).expect("a variant");
+                let (name, _) =
+                    branch["properties"].as_object().and_then(|p| p.iter().next()).expect("a variant");
                 format!("`{{ {name} = … }}`")
             }
         }
@@ -163,7 +165,10 @@ fn the_config_reference_is_current() {
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, format!("{intro}{MARKER}{}", reference.out)).unwrap();
     } else {
-        assert!(old == reference.out, "docs/config.md is out of date: run BLESS=1 cargo test --release --test docs");
+        assert!(
+            old == reference.out,
+            "docs/config.md is out of date: run BLESS=1 cargo test --release --test docs"
+        );
     }
 }
 
@@ -180,7 +185,9 @@ fn every_shipped_experiment_is_valid() {
             }
             let text = std::fs::read_to_string(&path).unwrap();
             let document = npl::config::Document::parse("x.toml", &text, &[]).unwrap();
-            document.decode::<npl::config::Experiment>().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            document
+                .decode::<npl::config::Experiment>()
+                .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             seen += 1;
         }
     }
@@ -191,7 +198,9 @@ fn every_shipped_experiment_is_valid() {
 #[test]
 fn every_relative_link_leads_to_a_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for page in ["README.md", "docs/architecture.md", "docs/config.md", "docs/models.md", "docs/reproduction.md"] {
+    for page in
+        ["README.md", "docs/architecture.md", "docs/config.md", "docs/models.md", "docs/reproduction.md"]
+    {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         let folder = root.join(page).parent().unwrap().to_owned();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
+use npl::optim::Status;
 use npl::process::Prior;
 use npl::rng::Purpose;
 use npl::runner::run_repeat;
@@ -101,7 +102,8 @@ fn simulate(config: &Path, args: &AlphaArgs) -> Result<String> {
         let study = load(config, &args.overrides, &prior_sets(Some(alpha), args.draws))?;
         let names = study.trial(0)?.model.names();
         let (_, draws) = run_repeat(&study, 0, &pool, &AtomicBool::new(false), |_| Ok(()))?;
-        let column = |j: usize| draws.iter().map(|d| d.minimum.theta[j]).collect();
+        let good = || draws.iter().filter(|d| d.minimum.status != Status::Failed);
+        let column = |j: usize| good().map(|d| d.minimum.theta[j]).collect();
         by_value.push((0..names.len()).map(|j| Summary::of(&names[j], column(j))).collect::<Vec<_>>());
     }
     for j in 0..by_value[0].len() {

@@ -156,6 +156,8 @@ impl Results<'_> {
         let folder = self.folder;
         samples.settle()?;
         folder.begin_replacing()?;
+        // The experiment comes first: a run that dies here is known for what it was, and may be run again.
+        store::write_file(&folder.file(store::CONFIG), self.resolved)?;
         samples.commit()?;
         let table = Table::read(&folder.file(store::SAMPLES))?;
         let lines = table.summarise(None).iter().map(|s| s.line() + "\n").collect::<String>();
@@ -165,7 +167,6 @@ impl Results<'_> {
         store::write_file(&folder.file(store::REPORT), &format!("{HEADER}\n{lines}"))?;
         let json = serde_json::to_string_pretty(self.report)? + "\n";
         store::write_file(&folder.file(store::REPORT_JSON), &json)?;
-        store::write_file(&folder.file(store::CONFIG), self.resolved)?;
         let manifest = self.manifest(clock, threads, seconds)?;
         let json = serde_json::to_string_pretty(&manifest)? + "\n";
         store::write_file(&folder.file(store::MANIFEST), &json)?;

@@ -219,7 +219,8 @@ pub enum FixedInitConfig {
     Run {
         /// Its run directory.
         path: String,
-        /// Which draw, counted from 1. Left out: the one with the smallest loss on the unweighted training data.
+        /// Which row of its samples.csv, counted from 1. Left out: the draw with the smallest loss on the unweighted
+        /// training data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         draw: Option<Count>,
     },

@@ -359,9 +359,11 @@ mod tests {
         (x, w, mixture)
     }
 
+    /// log likelihood, sums of ũ, outer products over all components and within each.
+    type Naive = (f64, Vec<Vec<f64>>, Array2<f64>, Vec<Array2<f64>>);
+
     /// The definition, row by row: sums of ũ and of outer products.
-    #[allow(clippy::type_complexity)]
-    fn naive(x: &Array2<f64>, w: &[f64], m: &Mixture) -> (f64, Vec<Vec<f64>>, Array2<f64>, Vec<Array2<f64>>) {
+    fn naive(x: &Array2<f64>, w: &[f64], m: &Mixture) -> Naive {
         let (k, d) = (m.k(), x.ncols());
         let p1 = 1 + 2 * d;
         let mut log_lik = 0.0;

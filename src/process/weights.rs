@@ -4,7 +4,7 @@
 use rand::distr::Distribution;
 use rand_distr::Gamma;
 
-use crate::math::{log_add_exp, log_sum_exp};
+use crate::math::log_add_exp;
 use crate::rng::{Rng, log_uniform};
 
 /// A pseudo-sample lighter than this share of the whole mass cannot move a sum of doubles, and is left out.
@@ -76,19 +76,22 @@ fn break_stick(left: &mut f64, alpha: f64, rng: &mut Rng) -> f64 {
     piece
 }
 
-/// Normalises observed and prior part together; the sum is 1.
+/// Normalises observed and prior part together; the sum is 1 whatever the size of the logarithms.
 pub fn join(mut observed: Vec<f64>, log_prior: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let sum: f64 = observed.iter().sum();
-    let log_total = log_add_exp(libm::log(sum), log_sum_exp(log_prior));
-    if log_total == f64::NEG_INFINITY {
+    let peak = log_prior.iter().copied().fold(libm::log(sum), f64::max);
+    if peak == f64::NEG_INFINITY {
         // α so small that even logarithms overflow, and no data: all mass sits on one of the exchangeable atoms.
         let mut v = vec![0.0; log_prior.len()];
         v[0] = 1.0;
         return (observed, v);
     }
-    let total = libm::exp(log_total);
-    observed.iter_mut().for_each(|g| *g /= total);
-    (observed, log_prior.iter().map(|l| libm::exp(l - log_total)).collect())
+    let mut prior: Vec<f64> = log_prior.iter().map(|l| libm::exp(l - peak)).collect();
+    let scale = if observed.is_empty() { 0.0 } else { libm::exp(-peak) };
+    let total = sum * scale + prior.iter().sum::<f64>();
+    observed.iter_mut().for_each(|g| *g *= scale / total);
+    prior.iter_mut().for_each(|v| *v /= total);
+    (observed, prior)
 }
 
 /// Indices of the weights that count.

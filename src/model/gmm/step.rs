@@ -76,6 +76,10 @@ impl Gmm {
     }
 
     pub(super) fn search(&self, f: &Measure, start: &[f64]) -> Minimum {
+        // A component at infinity has no mass, so the loss alone would not tell.
+        if start.iter().any(|t| !t.is_finite()) {
+            return Minimum::failed(start.to_vec(), 0);
+        }
         let mut sums = Sums::default();
         let accelerate = self.change.is_none() && self.k * (1 + 2 * self.d) <= NEWTON_PARAMETERS;
         let em = if accelerate { EM_FIRST.min(self.max_iterations) } else { self.max_iterations };
@@ -113,7 +117,8 @@ impl Gmm {
             let Some(step) =
                 system.solve(&mut damping, |d| (d * DAMPING_UP).max(DAMPING_FIRST), DAMPING_MOST)
             else {
-                return self.end_at(here, &system, iteration, Status::Ok);
+                // No step can be had, and no claim of convergence either.
+                return self.end_at(here, &system, iteration, Status::MaxIter);
             };
             if self.mass * step.decrement <= self.tolerance * self.tolerance {
                 return self.end_at(here, &system, iteration, Status::Ok);
@@ -125,8 +130,7 @@ impl Gmm {
             let trial = self.apply(&here.theta, &step.step);
             let value = self.pass(&trial, f, true, &mut sums);
             let gain = (here.value - value) / step.predicted;
-            let descends = value <= here.value + NOISE * here.value.abs();
-            if !descends {
+            if value.is_nan() || value > here.value + NOISE * here.value.abs() {
                 damping = (damping * DAMPING_UP).max(DAMPING_FIRST);
                 if damping > DAMPING_MOST {
                     return self.end_at(here, &system, iteration, Status::Ok);

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Breaks the program on purpose, one way at a time, and asks the tests whether they notice.
+
+Each mutant is a small edit of one file and the test that must go red. The project is copied to a temporary folder,
+so the working tree is never touched. Prints a table; exit code 1 if a mutant survives or does not compile.
+
+    scripts/mutants.py              all mutants
+    scripts/mutants.py floor nan    those whose name contains one of these words
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WEIGHTS = "src/process/weights.rs"
+STEP = "src/model/gmm/step.rs"
+# The package itself is compiled with less effort than its dependencies: a mutant is run once.
+QUICK = ["--config", "profile.release.package.npl.opt-level=1", "--config", "profile.release.package.npl.debug=false"]
+
+# Name, file, old text, new text, test file, test.
+MUTANTS = [
+    ("uniform variates instead of exponentials", WEIGHTS,
+     "map(|_| -log_uniform(rng))", "map(|_| libm::exp(log_uniform(rng)))",
+     "weights", "a_data_weight_is_beta_with_one_part_of_the_mass"),
+    ("whole-number weights, as a resampling bootstrap has", WEIGHTS,
+     "map(|_| -log_uniform(rng))", "map(|_| (-log_uniform(rng)).ceil())",
+     "functionals", "the_bayesian_bootstrap_mean_has_rubins_four_moments"),
+    ("alpha instead of alpha/T", WEIGHTS,
+     "log_gamma_variate(alpha / t as f64, rng)", "log_gamma_variate(alpha, rng)",
+     "weights", "squared_weights_sum_to_what_each_truncation_promises"),
+    ("pseudo-samples shared by all draws", "src/process/mod.rs",
+     "seed.stream(Purpose::PseudoSamples, draw, 0)", "seed.stream(Purpose::PseudoSamples, 0, 0)",
+     "functionals", "finitely_many_pseudo_samples_inflate_the_variance_by_a_known_amount"),
+    ("prior dropped", WEIGHTS,
+     "prior.iter_mut().for_each(|v| *v /= total);", "prior.iter_mut().for_each(|v| *v = 0.0);",
+     "functionals", "truncated_sticks_inflate_the_variance_by_a_known_amount"),
+    ("two draws share a stream", "src/rng.rs",
+     "[self.0, purpose as u64, draw, restart]", "[self.0, purpose as u64, draw / 2, restart]",
+     "weights", "draws_and_seeds_share_nothing"),
+    ("mixture variance stored as standard deviation", STEP,
+     "next[v] = (scatter / count).max(self.floor);", "next[v] = (scatter / count).sqrt().max(self.floor);",
+     "functionals", "the_variance_of_one_component_has_its_exact_mean"),
+    ("the last restart wins", "src/bootstrap.rs",
+     "if r == 0 || minimum.beats(&self.minima[best]) {", "if r < self.minima.len() {",
+     "mixture", "more_restarts_never_end_higher"),
+    ("NaN wins", "src/optim/mod.rs",
+     "(true, _) => false,", "(true, _) => true,",
+     "invariance", "a_broken_restart_never_wins"),
+    ("median averaged over two atoms", "src/model/quantile.rs",
+     "    select(&mut atoms, q * total)\n",
+     "    let low = select(&mut atoms, q * total);\n"
+     "    let high = atoms.iter().map(|a| a.0).filter(|v| *v > low).fold(f64::INFINITY, f64::min);\n"
+     "    if high.is_finite() { 0.5 * (low + high) } else { low }\n",
+     "functionals", "a_bootstrap_quantile_picks_order_statistics_binomially"),
+    ("starts sorted", "src/init.rs",
+     "out.iter_mut().for_each(|e| *e = variate(dist, rng));",
+     "out.iter_mut().for_each(|e| *e = variate(dist, rng));\n                    out.sort_by(f64::total_cmp);",
+     "mixture", "every_order_of_the_components_is_equally_likely"),
+    ("floor added instead of clamped", STEP,
+     "(scatter / count).max(self.floor)", "scatter / count + self.floor",
+     "mixture", "em_never_raises_the_objective"),
+    ("M step variance about the old mean", STEP,
+     "(s[1 + d + j] / mass - shift * shift).max(0.0)", "(s[1 + d + j] / mass).max(0.0)",
+     "mixture", "every_em_step_keeps_mean_and_second_moment"),
+    ("last stick dropped", WEIGHTS,
+     "    logs.push(left);\n    logs\n}\n\n/// GEM(α) until", "    logs\n}\n\n/// GEM(α) until",
+     "weights", "the_prior_mass_is_beta_alpha_n_for_every_truncation"),
+    ("weights not normalised", WEIGHTS,
+     "*g *= scale / total", "*g *= scale",
+     "weights", "weights_are_finite_and_sum_to_one_at_every_scale"),
+    ("adaptive epsilon ignored", WEIGHTS,
+     "+ libm::log(epsilon);", "+ libm::log(0.001 + 0.0 * epsilon);",
+     "weights", "adaptive_sticks_are_poisson_many_and_leave_less_than_epsilon"),
+    ("Good-Turing counts minima found twice", "src/restarts.rs",
+     "filter(|&&h| h == 1)", "filter(|&&h| h <= 2)",
+     "invariance", "good_turing_stops_when_few_minima_were_found_once"),
+    ("penalty dropped from the objective", STEP,
+     "self.penalty(theta) - sums.log_lik()", "0.0 * self.penalty(theta) - sums.log_lik()",
+     "mixture", "the_penalty_is_minus_the_log_of_an_inverse_gamma_on_each_variance"),
+    ("prior mass no longer Beta(alpha, n)", WEIGHTS,
+     "let mut left = log_gamma_variate(alpha, rng);\n    let mut logs",
+     "let mut left = log_gamma_variate(1.0, rng);\n    let mut logs",
+     "weights", "the_prior_mass_is_beta_alpha_n_for_every_truncation"),
+    ("exact weights uniform over the atoms", WEIGHTS,
+     "log_gamma_variate(alpha * p, rng)", "log_gamma_variate(alpha / share.len() as f64, rng)",
+     "weights", "exact_weights_are_beta_at_every_atom_of_the_base_measure"),
+    ("a start at infinity accepted", STEP,
+     "start.iter().any(|t| !t.is_finite())", "start.is_empty()",
+     "invariance", "a_search_from_nowhere_fails_and_says_so"),
+    ("rescues skip restarts of an unfinished batch", "src/bootstrap.rs",
+     "            first = last;\n", "            first += batch;\n",
+     "invariance", "a_draw_whose_restarts_all_failed_gets_more_on_any_number_of_threads"),
+]
+
+
+def cargo_test(folder, target, name, env):
+    base = ["cargo", "test", "--release", "--quiet", *QUICK, "--test", target]
+    built = subprocess.run([*base, "--no-run"], cwd=folder, env=env, capture_output=True, text=True)
+    if built.returncode != 0:
+        return "does not compile", built.stderr
+    run = subprocess.run([*base, name, "--", "--exact"], cwd=folder, env=env, capture_output=True, text=True)
+    if "1 passed" in run.stdout:
+        return "passed", run.stdout
+    if "1 failed" in run.stdout:
+        return "failed", run.stdout
+    return "test not found", run.stdout + run.stderr
+
+
+def main():
+    words = sys.argv[1:]
+    mutants = [m for m in MUTANTS if not words or any(w.lower() in m[0].lower() for w in words)]
+    bad = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "npl"
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns("target", "runs", ".git"))
+        env = dict(os.environ, CARGO_INCREMENTAL="1", RUST_BACKTRACE="0")
+        env.setdefault("CARGO_TARGET_DIR", str(ROOT / "target"))
+        for target, test in sorted({(m[4], m[5]) for m in mutants}):
+            outcome, log = cargo_test(folder, target, test, env)
+            if outcome != "passed":
+                print(log[-2000:], file=sys.stderr)
+                sys.exit(f"{target}::{test} {outcome} before anything was broken")
+        print("| Mutant | File | Killed by | Result |\n|---|---|---|---|", flush=True)
+        for name, file, old, new, target, test in mutants:
+            path = folder / file
+            text = path.read_text()
+            if text.count(old) != 1:
+                outcome, log = f"text found {text.count(old)} times", ""
+            else:
+                path.write_text(text.replace(old, new))
+                outcome, log = cargo_test(folder, target, test, env)
+                path.write_text(text)
+            result = {"failed": "killed", "passed": "SURVIVED"}.get(outcome, outcome.upper())
+            bad += result != "killed"
+            print(f"| {name} | `{file}` | `{target}::{test}` | {result} |", flush=True)
+            if result not in ("killed", "SURVIVED"):
+                print(log[-2000:], file=sys.stderr)
+    print(f"\n{len(mutants)} mutants, {len(mutants) - bad} killed.")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    started = time.time()
+    code = main()
+    print(f"{time.time() - started:.0f} s", file=sys.stderr)
+    sys.exit(code)
