@@ -46,8 +46,8 @@ pub struct Draw {
     pub restart: usize,
     /// The objective at the end of every restart; NaN where one failed.
     pub values: Vec<f64>,
-    /// Restarts that improved on all before them, and where they ended: the draw as it would be for smaller R.
-    pub records: Vec<(usize, Vec<f64>)>,
+    /// Restarts before the winner that improved on all before them, and where they ended.
+    pub earlier: Vec<(usize, Vec<f64>)>,
 }
 
 impl Draw {
@@ -56,10 +56,16 @@ impl Draw {
         hits(&self.values).first().copied().unwrap_or(0)
     }
 
+    /// Restarts that improved on all before them, and where they ended; the last is the winner.
+    pub fn records(&self) -> impl Iterator<Item = (usize, &[f64])> {
+        let earlier = self.earlier.iter().map(|(r, theta)| (*r, &theta[..]));
+        earlier.chain([(self.restart, &self.minimum.theta[..])])
+    }
+
     /// The draw as it would be with `restarts` restarts.
     pub fn with_restarts(&self, restarts: usize) -> &[f64] {
-        let record = self.records.iter().rev().find(|(r, _)| *r <= restarts);
-        record.map_or(&self.minimum.theta, |(_, theta)| theta)
+        let made = self.records().take_while(|(r, _)| *r <= restarts).last();
+        made.map_or(&self.minimum.theta, |(_, theta)| theta)
     }
 }
 
@@ -232,16 +238,16 @@ impl Trials {
     /// θ of the best restart; a tie goes to the earlier one.
     fn draw(self, index: u64) -> Draw {
         let values = self.values();
-        let mut records: Vec<(usize, Vec<f64>)> = Vec::new();
+        let mut earlier: Vec<(usize, Vec<f64>)> = Vec::new();
         let mut best = 0;
-        for (r, minimum) in self.minima.iter().enumerate() {
-            if r == 0 || minimum.beats(&self.minima[best]) {
+        for (r, minimum) in self.minima.iter().enumerate().skip(1) {
+            if minimum.beats(&self.minima[best]) {
+                earlier.push((best + 1, self.minima[best].theta.clone()));
                 best = r;
-                records.push((r + 1, minimum.theta.clone()));
             }
         }
         let minimum = self.minima.into_iter().nth(best).expect("a draw has at least one search");
-        Draw { index, minimum, restart: best + 1, values, records }
+        Draw { index, minimum, restart: best + 1, values, earlier }
     }
 }
 
@@ -264,7 +270,7 @@ mod tests {
         ];
         let draw = Trials { minima }.draw(7);
         assert_eq!((draw.restart, draw.minimum.value, draw.hits()), (4, 1.0, 2));
-        assert_eq!(draw.records.iter().map(|(r, _)| *r).collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!(draw.records().map(|(r, _)| r).collect::<Vec<_>>(), [1, 2, 4]);
         assert_eq!(draw.with_restarts(3), [2.0]);
         assert_eq!(draw.with_restarts(9), [1.0]);
     }

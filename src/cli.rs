@@ -35,7 +35,7 @@ Examples:
   npl run configs/gmm_toy.toml
   npl run configs/gmm_toy.toml --set sampler.B=500 --set sampler.R=5 --out runs/quick
   npl run configs/gmm_toy.toml --samples - | head -3
-  npl run configs/gmm_toy.toml --quiet --json | jq .metrics.lppd")]
+  npl run configs/gmm_toy.toml --quiet --json | jq .metrics.lppd.mean")]
     Run(RunArgs),
     /// Validate an experiment, print it resolved, and estimate its cost
     #[command(after_help = "\
@@ -50,7 +50,7 @@ Examples:
   npl new gmm > my.toml
   npl new quantile")]
     New {
-        /// gmm, mean, median, quantile or normal
+        /// gmm, logistic, mean, median, quantile or normal
         model: String,
     },
     /// Per-parameter mean, sd and quantiles; restart and convergence diagnostics

@@ -43,28 +43,71 @@ impl Predictive {
         self.log_sums[g].iter_mut().zip(log_density).for_each(|(sum, l)| *sum = log_add_exp(*sum, *l));
     }
 
-    /// Mean LPPD, eq. (E.11), without group `left_out`.
-    fn mean_lppd(&self, left_out: Option<usize>) -> f64 {
+    /// log p(ỹᵢ) of every row, eq. (E.10), without group `left_out`.
+    fn log_predictive(&self, left_out: Option<usize>) -> Vec<f64> {
         let kept: Vec<usize> = (0..self.counts.len()).filter(|&g| Some(g) != left_out).collect();
         let draws: usize = kept.iter().map(|&g| self.counts[g]).sum();
         let log_draws = libm::log(draws as f64);
-        let row = |i: usize| {
-            let total = kept.iter().fold(f64::NEG_INFINITY, |sum, &g| log_add_exp(sum, self.log_sums[g][i]));
-            total - log_draws
-        };
-        let rows = self.log_sums[0].len();
-        (0..rows).map(row).sum::<f64>() / rows as f64
+        let total =
+            |i: usize| kept.iter().fold(f64::NEG_INFINITY, |sum, &g| log_add_exp(sum, self.log_sums[g][i]));
+        (0..self.log_sums[0].len()).map(|i| total(i) - log_draws).collect()
     }
 
-    /// Mean LPPD with its jackknife error over the groups.
-    pub fn lppd(&self) -> Estimate {
+    /// Numbers made of the log predictive densities, each with its jackknife error over the groups.
+    fn estimates<const M: usize>(&self, metrics: impl Fn(&[f64]) -> [f64; M]) -> [Estimate; M] {
         let groups: Vec<usize> = (0..self.counts.len()).filter(|&g| self.counts[g] > 0).collect();
-        let leave_one_out: Vec<f64> = groups.iter().map(|&g| self.mean_lppd(Some(g))).collect();
-        let centre = mean(&leave_one_out);
-        let k = groups.len() as f64;
-        let variance = (k - 1.0) / k * leave_one_out.iter().map(|v| (v - centre).powi(2)).sum::<f64>();
-        Estimate { value: self.mean_lppd(None), mcse: if k > 1.0 { variance.sqrt() } else { f64::NAN } }
+        let without: Vec<[f64; M]> = groups.iter().map(|&g| metrics(&self.log_predictive(Some(g)))).collect();
+        let values = metrics(&self.log_predictive(None));
+        std::array::from_fn(|m| {
+            let leave_one_out: Vec<f64> = without.iter().map(|w| w[m]).collect();
+            Estimate { value: values[m], mcse: jackknife(&leave_one_out) }
+        })
     }
+
+    /// Mean LPPD, eq. (E.11).
+    pub fn lppd(&self) -> Estimate {
+        let [lppd] = self.estimates(|log_p| [mean(log_p)]);
+        lppd
+    }
+
+    /// Mean LPPD, mean squared error of the predictive probability of a response 1, eq. (E.12), and per cent of responses
+    /// on the right side of ½, eq. (E.13). All follow from p, the predictive probability of the response that came.
+    pub fn classification(&self, y: &[f64]) -> [Estimate; 3] {
+        self.estimates(|log_p| {
+            let n = y.len() as f64;
+            let p = || log_p.iter().map(|l| libm::exp(*l));
+            let squares: f64 = p().map(|p| (1.0 - p) * (1.0 - p)).sum();
+            let right = p().zip(y).filter(|(p, y)| if **y == 1.0 { *p > 0.5 } else { *p >= 0.5 }).count();
+            [mean(log_p), squares / n, 100.0 * right as f64 / n]
+        })
+    }
+}
+
+/// Standard error from the values without each of several equal parts; NaN for a single part.
+fn jackknife(leave_one_out: &[f64]) -> f64 {
+    let k = leave_one_out.len() as f64;
+    let centre = mean(leave_one_out);
+    let variance = (k - 1.0) / k * leave_one_out.iter().map(|v| (v - centre).powi(2)).sum::<f64>();
+    if k > 1.0 { variance.sqrt() } else { f64::NAN }
+}
+
+/// Per cent of coefficients whose posterior mean is below `epsilon` in absolute value (supplement E.3.2).
+pub fn sparsity(draws: &[Draw], coefficients: std::ops::Range<usize>, epsilon: f64) -> Estimate {
+    let good: Vec<&Draw> = draws.iter().filter(|d| d.minimum.status != Status::Failed).collect();
+    let groups = GROUPS.min(good.len()).max(1);
+    let mut sums = vec![vec![0.0; coefficients.len()]; groups];
+    for (i, draw) in good.iter().enumerate() {
+        sums[i % groups].iter_mut().zip(&draw.minimum.theta[coefficients.clone()]).for_each(|(s, b)| *s += b);
+    }
+    let total: Vec<f64> = (0..coefficients.len()).map(|j| sums.iter().map(|s| s[j]).sum()).collect();
+    let share = |sum: &dyn Fn(usize) -> f64, draws: usize| {
+        let small = (0..coefficients.len()).filter(|&j| (sum(j) / draws as f64).abs() < epsilon).count();
+        100.0 * small as f64 / coefficients.len() as f64
+    };
+    let size = |g: usize| (good.len() + groups - 1 - g) / groups;
+    let without: Vec<f64> =
+        (0..groups).map(|g| share(&|j| total[j] - sums[g][j], good.len() - size(g))).collect();
+    Estimate { value: share(&|j| total[j], good.len()), mcse: jackknife(&without) }
 }
 
 /// Groups behind a Monte Carlo error: the error of the error is about 1/√(2 · 50).
@@ -81,13 +124,14 @@ pub struct ByRestarts {
     pub lppd: Estimate,
 }
 
-/// Mean LPPD of the draws; and of the same draws cut off after r restarts, if they made more than one.
-pub fn lppd(
+/// The predictive density of the draws on test data; and LPPD of the same draws cut off after r restarts, if they made
+/// more than one.
+pub fn predictive(
     model: &dyn Model,
     draws: &[Draw],
     test: &Dataset,
     pool: &ThreadPool,
-) -> (Estimate, Vec<ByRestarts>) {
+) -> (Predictive, Vec<ByRestarts>) {
     let good: Vec<&Draw> = draws.iter().filter(|d| d.minimum.status != Status::Failed).collect();
     let most = good.iter().map(|d| d.values.len()).max().unwrap_or(1);
     let grid = if most > 1 { restart_grid(most) } else { Vec::new() };
@@ -99,28 +143,21 @@ pub fn lppd(
         model.log_density(theta, test, &mut out);
         out
     };
-    test.panel();
     pool.install(|| {
         for chunk in good.chunks(CHUNK) {
-            // Each record once; the last record is the draw itself.
-            let densities: Vec<Vec<Vec<f64>>> = chunk
-                .par_iter()
-                .map(|d| match grid.is_empty() {
-                    true => vec![density(&d.minimum.theta)],
-                    false => d.records.iter().map(|(_, theta)| density(theta)).collect(),
-                })
-                .collect();
-            let last = |d: &[Vec<f64>]| -> Vec<f64> { d.last().expect("a draw has a record").clone() };
+            // Each point a draw would have stopped at with fewer restarts; the last is the draw itself.
+            let densities: Vec<Vec<Vec<f64>>> =
+                chunk.par_iter().map(|d| d.records().map(|(_, theta)| density(theta)).collect()).collect();
             let final_pass = || {
                 for (draw, densities) in chunk.iter().zip(&densities) {
-                    all.add(draw.index, &last(densities));
+                    all.add(draw.index, densities.last().expect("a draw ends somewhere"));
                 }
             };
             let grid_pass = || {
                 by.par_iter_mut().zip(&grid).for_each(|(predictive, &r)| {
                     for (draw, densities) in chunk.iter().zip(&densities) {
-                        let record = draw.records.iter().rposition(|(at, _)| *at <= r).unwrap_or(0);
-                        predictive.add(draw.index, &densities[record]);
+                        let made = draw.records().take_while(|(at, _)| *at <= r).count();
+                        predictive.add(draw.index, &densities[made.max(1) - 1]);
                     }
                 })
             };
@@ -128,7 +165,7 @@ pub fn lppd(
         }
     });
     let by = grid.iter().zip(&by).map(|(&restarts, p)| ByRestarts { restarts, lppd: p.lppd() }).collect();
-    (all.lppd(), by)
+    (all, by)
 }
 
 /// 1, 2, 3, 5, 10, 20, 30, 50, 100, … and `most`.
@@ -143,6 +180,7 @@ fn restart_grid(most: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optim::Minimum;
 
     #[test]
     fn lppd_is_the_mean_log_of_the_mean_density() {
@@ -153,6 +191,37 @@ mod tests {
         }
         let exact = 0.5 * (0.2f64.ln() + 0.4f64.ln());
         assert!((predictive.lppd().value - exact).abs() < 1e-14);
+    }
+
+    #[test]
+    fn squared_error_and_accuracy_follow_from_the_predictive_probability() {
+        // Predictive probabilities of a response 1: 0.9, 0.4, 0.5, 0.2; responses 1, 1, 0, 0.
+        let y = [1.0, 1.0, 0.0, 0.0];
+        let p = [0.9f64, 0.4, 0.5, 0.2];
+        let mut predictive = Predictive::new(4, 2);
+        for b in 0..2 {
+            let log_p: Vec<f64> =
+                p.iter().zip(y).map(|(p, y)| if y == 1.0 { p.ln() } else { (1.0 - p).ln() }).collect();
+            predictive.add(b, &log_p);
+        }
+        let [lppd, mse, accuracy] = predictive.classification(&y);
+        assert!((lppd.value - (0.9f64 * 0.4 * 0.5 * 0.8).ln() / 4.0).abs() < 1e-14);
+        assert!((mse.value - (0.01 + 0.36 + 0.25 + 0.04) / 4.0).abs() < 1e-14);
+        assert_eq!(accuracy.value, 75.0, "0.5 is not above one half: it predicts a response 0");
+    }
+
+    #[test]
+    fn sparsity_counts_posterior_means_not_draws() {
+        let draw = |index: u64, theta: Vec<f64>| Draw {
+            index,
+            minimum: Minimum::closed_form(theta, 1.0),
+            restart: 1,
+            values: vec![1.0],
+            earlier: Vec::new(),
+        };
+        let draws = [draw(0, vec![1.0, 0.3, 0.05, 9.0]), draw(1, vec![-1.0, 0.1, -0.01, 9.0])];
+        let share = sparsity(&draws, 0..3, 0.1);
+        assert!((share.value - 200.0 / 3.0).abs() < 1e-12, "means 0, 0.2 and 0.02");
     }
 
     /// log of a mean of exponentials: the delta method gives the exact error, the jackknife must agree.

@@ -3,6 +3,8 @@
 
 use ndarray::{Array1, Array2};
 
+use crate::math::dot;
+
 /// Solves A x = b for a symmetric positive definite A; `None` if A is not (numerically) positive definite.
 pub fn solve_spd(a: &Array2<f64>, b: &Array1<f64>) -> Option<Array1<f64>> {
     debug_assert!(a.is_square() && a.nrows() == b.len());
@@ -10,6 +12,21 @@ pub fn solve_spd(a: &Array2<f64>, b: &Array1<f64>) -> Option<Array1<f64>> {
         return Some(b.clone());
     }
     backend::solve_spd(a, b).filter(|x| x.iter().all(|v| v.is_finite()))
+}
+
+/// A factored symmetric positive definite matrix.
+pub struct Cholesky(Array2<f64>);
+
+impl Cholesky {
+    /// `None` if the matrix is not (numerically) positive definite.
+    pub fn new(a: &Array2<f64>) -> Option<Cholesky> {
+        pure::cholesky(a).map(Cholesky)
+    }
+
+    /// A⁻¹ b.
+    pub fn solve(&self, b: &[f64]) -> Vec<f64> {
+        pure::substitute(&self.0, b)
+    }
 }
 
 /// Written by hand because no pure-Rust LAPACK is light enough for the default build, and a Cholesky factor of a
@@ -20,35 +37,44 @@ mod pure {
 
     /// A pivot below this share of its diagonal entry has lost all its digits.
     const PIVOT: f64 = 1e-13;
+    const ROWS: &str = "a factor is stored by rows";
 
     pub fn solve_spd(a: &Array2<f64>, b: &Array1<f64>) -> Option<Array1<f64>> {
         let l = cholesky(a)?;
+        Some(Array1::from(substitute(&l, b.as_slice()?)))
+    }
+
+    /// (L Lᵀ)⁻¹ b. The second pass goes by rows of L too: columns would jump through memory.
+    pub fn substitute(l: &Array2<f64>, b: &[f64]) -> Vec<f64> {
         let n = b.len();
-        let mut x = b.clone();
+        let mut x = b.to_vec();
+        let row = |i: usize| l.row(i).to_slice().expect(ROWS);
         for i in 0..n {
-            let sum: f64 = (0..i).map(|k| l[[i, k]] * x[k]).sum();
-            x[i] = (x[i] - sum) / l[[i, i]];
+            let l = row(i);
+            x[i] = (x[i] - dot(&l[..i], &x[..i])) / l[i];
         }
         for i in (0..n).rev() {
-            let sum: f64 = (i + 1..n).map(|k| l[[k, i]] * x[k]).sum();
-            x[i] = (x[i] - sum) / l[[i, i]];
+            let l = row(i);
+            x[i] /= l[i];
+            let (before, at) = x.split_at_mut(i);
+            before.iter_mut().zip(&l[..i]).for_each(|(x, l)| *x -= l * at[0]);
         }
-        Some(x)
+        x
     }
 
     /// The lower Cholesky factor.
     pub fn cholesky(a: &Array2<f64>) -> Option<Array2<f64>> {
         let n = a.nrows();
-        let mut l = Array2::zeros((n, n));
+        let mut l = Array2::<f64>::zeros((n, n));
         for j in 0..n {
-            let sum: f64 = (0..j).map(|k| l[[j, k]] * l[[j, k]]).sum();
+            let sum = dot(&l.row(j).to_slice().expect(ROWS)[..j], &l.row(j).to_slice().expect(ROWS)[..j]);
             let pivot: f64 = a[[j, j]] - sum;
             if pivot.is_nan() || pivot <= PIVOT * a[[j, j]].abs() {
                 return None;
             }
             l[[j, j]] = pivot.sqrt();
             for i in j + 1..n {
-                let sum: f64 = (0..j).map(|k| l[[i, k]] * l[[j, k]]).sum();
+                let sum = dot(&l.row(i).to_slice().expect(ROWS)[..j], &l.row(j).to_slice().expect(ROWS)[..j]);
                 l[[i, j]] = (a[[i, j]] - sum) / l[[j, j]];
             }
         }

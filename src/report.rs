@@ -24,8 +24,16 @@ pub struct Repeat {
     pub draws: usize,
     /// Wall-clock time of sampling, without reading data and evaluating.
     pub seconds: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lppd: Option<Estimate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mse: Option<Estimate>,
+    /// In per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Estimate>,
+    /// In per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sparsity: Option<Estimate>,
     pub diagnostics: Diagnostics,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_restarts: Vec<ByRestarts>,
@@ -86,11 +94,22 @@ impl Diagnostics {
 impl Repeat {
     /// Line of `report.csv`; a metric that does not apply is left empty.
     pub fn line(&self, method: &str) -> String {
-        let lppd = self.lppd.map(|e| format!("{:?}", e.value)).unwrap_or_default();
+        let cells = self.metrics().map(|(_, m)| m.map(|e| format!("{:?}", e.value)).unwrap_or_default());
         format!(
-            "{},{},{method},{},{},{},{lppd},,,,{:.3}",
-            self.repeat, self.seed, self.n_train, self.n_test, self.draws, self.seconds
+            "{},{},{method},{},{},{},{},{:.3}",
+            self.repeat,
+            self.seed,
+            self.n_train,
+            self.n_test,
+            self.draws,
+            cells.join(","),
+            self.seconds
         )
+    }
+
+    /// The metrics by name, in the order of `report.csv`.
+    pub fn metrics(&self) -> [(&'static str, Option<Estimate>); 4] {
+        [("lppd", self.lppd), ("mse", self.mse), ("accuracy", self.accuracy), ("sparsity", self.sparsity)]
     }
 }
 
@@ -143,11 +162,14 @@ impl OverRepeats {
 
 impl Report {
     pub fn new(name: &str, method: &str, label: String, repeats: Vec<Repeat>) -> Report {
-        let seconds: Vec<Estimate> =
-            repeats.iter().map(|r| Estimate { value: r.seconds, mcse: f64::NAN }).collect();
-        let lppd: Vec<Estimate> = repeats.iter().filter_map(|r| r.lppd).collect();
-        let named = [("lppd", OverRepeats::of(&lppd)), ("seconds", OverRepeats::of(&seconds))];
-        let metrics = named.into_iter().filter_map(|(name, m)| Some((name.to_owned(), m?))).collect();
+        let mut values: BTreeMap<String, Vec<Estimate>> = BTreeMap::new();
+        for repeat in &repeats {
+            let seconds = ("seconds", Some(Estimate { value: repeat.seconds, mcse: f64::NAN }));
+            for (name, value) in repeat.metrics().into_iter().chain([seconds]) {
+                values.entry(name.to_owned()).or_default().extend(value);
+            }
+        }
+        let metrics = values.into_iter().filter_map(|(name, v)| Some((name, OverRepeats::of(&v)?))).collect();
         Report { name: name.to_owned(), method: method.to_owned(), label, repeats, metrics }
     }
 

@@ -6,11 +6,11 @@ use std::time::Instant;
 use rayon::ThreadPool;
 
 use crate::bootstrap::{Draw, posterior_bootstrap};
-use crate::config::{Experiment, FixedInitConfig};
+use crate::config::{Experiment, FixedInitConfig, Metric};
 use crate::error::Result;
-use crate::evaluate::lppd;
+use crate::evaluate::{ByRestarts, Estimate, predictive, sparsity};
 use crate::report::{Diagnostics, Repeat};
-use crate::study::Study;
+use crate::study::{ReadyTrial, Study};
 
 /// Runs repeat `repeat` (from 0). Every draw goes through `on_draw` in order, as soon as it and all before it are done.
 pub fn run_repeat(
@@ -29,14 +29,7 @@ pub fn run_repeat(
         Ok(())
     })?;
     let seconds = started.elapsed().as_secs_f64();
-    let wanted = study.experiment.evaluate.metrics.as_ref().is_none_or(|m| !m.is_empty());
-    let scored = match &trial.test {
-        Some(test) if wanted && trial.model.is_likelihood() => {
-            Some(lppd(trial.model.as_ref(), &draws, test, pool))
-        }
-        _ => None,
-    };
-    let (lppd, by_restarts) = scored.map_or((None, Vec::new()), |(all, by)| (Some(all), by));
+    let scores = score(study, &trial, &draws, pool);
     let report = Repeat {
         repeat: repeat + 1,
         seed: trial.seed.0,
@@ -44,11 +37,51 @@ pub fn run_repeat(
         n_test: trial.test.as_ref().map_or(0, |t| t.n()),
         draws: draws.len(),
         seconds,
-        lppd,
+        lppd: scores.lppd,
+        mse: scores.mse,
+        accuracy: scores.accuracy,
+        sparsity: scores.sparsity,
         diagnostics: Diagnostics::of(trial.model.as_ref(), &draws),
-        by_restarts,
+        by_restarts: scores.by_restarts,
     };
     Ok((report, draws))
+}
+
+/// The metrics of a repeat.
+#[derive(Default)]
+struct Scores {
+    lppd: Option<Estimate>,
+    mse: Option<Estimate>,
+    accuracy: Option<Estimate>,
+    sparsity: Option<Estimate>,
+    by_restarts: Vec<ByRestarts>,
+}
+
+/// All metrics that are asked for, or, if none are named, that apply.
+fn score(study: &Study, trial: &ReadyTrial, draws: &[Draw], pool: &ThreadPool) -> Scores {
+    let evaluate = &study.experiment.evaluate;
+    let wanted = |metric: Metric| evaluate.metrics.as_ref().is_none_or(|m| m.contains(&metric));
+    let model = trial.model.as_ref();
+    let mut scores = Scores::default();
+    let on_test = [Metric::Lppd, Metric::Mse, Metric::Accuracy].into_iter().any(wanted);
+    if let Some(test) = trial.test.as_ref().filter(|_| on_test && model.is_likelihood()) {
+        let (predictive, by_restarts) = predictive(model, draws, test, pool);
+        match test.y.as_ref().filter(|_| model.coefficients().is_some()) {
+            Some(y) => {
+                let [lppd, mse, accuracy] =
+                    predictive.classification(y.as_slice().expect("responses are contiguous"));
+                scores.lppd = wanted(Metric::Lppd).then_some(lppd);
+                scores.mse = wanted(Metric::Mse).then_some(mse);
+                scores.accuracy = wanted(Metric::Accuracy).then_some(accuracy);
+            }
+            None => scores.lppd = Some(predictive.lppd()),
+        }
+        scores.by_restarts = by_restarts;
+    }
+    if let (Some(range), Some(epsilon)) = (model.coefficients(), evaluate.epsilon) {
+        scores.sparsity = wanted(Metric::Sparsity).then(|| sparsity(draws, range, epsilon.get()));
+    }
+    scores
 }
 
 /// A few words on how draws are made: `RR-NPL R=10`, `FI-NPL`, `NPL`, with α where it is not 0.

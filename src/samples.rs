@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::Draw;
 use crate::config::printable;
-use crate::data::csv::open;
+use crate::data::files::open;
 use crate::error::{Error, Result};
 use crate::math::{mean, quantile_sorted, sd};
 use crate::optim::Status;

@@ -461,7 +461,7 @@ fn data_that_are_no_clean_table() {
         ("columns = [\"incme\"]", b"age,income\n1,2\n", &["\"incme\"", "\"income\""]),
         ("columns = [\"3\"]", b"a,b\n1,2\n", &["no column \"3\""]),
         ("columns = [\"0\"]", b"a,b\n1,2\n", &["no column \"0\""]),
-        ("columns = [\"a\"]", b"1,2\n3,4\n", &["no column \"a\"", "no header"]),
+        ("columns = [\"a\"]", b"1,2\n3,4\n", &["no column \"a\"", "they are x1, x2"]),
         ("columns = []", b"a,b\n1,2\n", &["columns"]),
         ("columns = [\"a\", \"a\"]", b"a,b\n1,2\n", &["\"a\""]),
         ("columns = [\"a\", \"1\"]", b"a,b\n1,2\n", &["\"a\""]),

@@ -384,7 +384,9 @@ fn collect_keys(value: &toml::Value, out: &mut BTreeSet<String>) {
     match value {
         toml::Value::Table(table) => {
             out.extend(table.keys().cloned());
-            table.values().for_each(|v| collect_keys(v, out));
+            // Below these, keys are names of the user's own: classes, blocks, columns.
+            let own = |key: &str| matches!(key, "classes" | "init" | "response");
+            table.iter().filter(|(key, _)| !own(key)).for_each(|(_, v)| collect_keys(v, out));
         }
         toml::Value::Array(list) => list.iter().for_each(|v| collect_keys(v, out)),
         _ => {}

@@ -79,13 +79,12 @@ impl<'a> Reference<'a> {
 
     /// `"name"` for a word, `{ name = … }` for a table.
     fn variant(&self, branch: &'a Value) -> String {
-        match branch["const"].as_str() {
-            Some(word) => format!("`\"{word}\"`"),
-            None => {
-                let (name, _) =
-                    branch["properties"].as_object().and_then(|p| p.iter().next()).expect("a variant");
-                format!("`{{ {name} = … }}`")
-            }
+        let words = branch["enum"].as_array().into_iter().flatten().chain([&branch["const"]]);
+        let words: Vec<String> =
+            words.filter_map(Value::as_str).map(|word| format!("`\"{word}\"`")).collect();
+        match branch["properties"].as_object().and_then(|p| p.iter().next()) {
+            Some((name, _)) => format!("`{{ {name} = … }}`"),
+            None => words.join(" or "),
         }
     }
 

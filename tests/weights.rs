@@ -96,7 +96,7 @@ fn cases() -> Vec<Case> {
         case("exact history", exact(Empirical::new(history())), data(), Box::new(atoms(vec![0.25; 4]))),
         case(
             "exact response",
-            exact(BernoulliResponse::new(0.3, &labelled())),
+            exact(BernoulliResponse::new(0.3, std::sync::Arc::new(labelled()))),
             labelled(),
             Box::new(atoms(response)),
         ),
@@ -254,8 +254,10 @@ fn shares_of_pseudo_samples_are_dirichlet_or_sticks() {
 #[test]
 fn exact_weights_are_beta_at_every_atom_of_the_base_measure() {
     let mass = 5.0 + ALPHA;
-    let (of_history, of_response) =
-        (exact(Empirical::new(history())), exact(BernoulliResponse::new(0.3, &labelled())));
+    let (of_history, of_response) = (
+        exact(Empirical::new(history())),
+        exact(BernoulliResponse::new(0.3, std::sync::Arc::new(labelled()))),
+    );
     for seed in SEEDS {
         let history_draws = draws(&of_history, &data(), seed);
         for x in [3.0, -2.0, 7.0] {
@@ -277,7 +279,7 @@ fn exact_weights_are_beta_at_every_atom_of_the_base_measure() {
 
 #[test]
 fn pseudo_responses_are_bernoulli_and_independent_of_the_row() {
-    let base = BernoulliResponse::new(0.3, &labelled());
+    let base = BernoulliResponse::new(0.3, std::sync::Arc::new(labelled()));
     for seed in SEEDS {
         let sample = base.sample(50_000, &mut Seed(seed).stream(npl::rng::Purpose::PseudoSamples, 0, 0));
         let y = sample.y.as_ref().unwrap();

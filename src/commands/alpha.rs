@@ -81,7 +81,7 @@ fn base_sds(config: &Path, args: &AlphaArgs) -> Result<Vec<(String, f64)>> {
     let trial = study.trial(0)?;
     let Prior::Dp { base, .. } = &trial.prior else {
         let message = format!(
-            "{}: alpha is 0 here, so there is no base measure",
+            "{}: there is no base measure to choose alpha for; add a [prior] table with a `base` and any alpha above 0",
             printable(&config.display().to_string())
         );
         return Err(Error::input(message).into());

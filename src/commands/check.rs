@@ -40,7 +40,7 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
     let (n, d, p) = (trial.train.n(), trial.train.d(), names.len());
     let tests = trial.test.as_ref().map_or("no test rows".into(), |t| format!("{} test rows", t.n()));
     let files: Vec<String> = study
-        .inputs
+        .inputs()
         .iter()
         .map(|i| format!("{} ({}, sha256 {}…)", i.path, bytes(i.bytes as f64), &i.sha256[..12]))
         .collect();

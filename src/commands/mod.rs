@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use clap::CommandFactory;
 use npl::config::{Document, Experiment, nearest, printable};
-use npl::data::csv::SearchPath;
+use npl::data::files::SearchPath;
 use npl::error::Error;
 use npl::model::STARTERS;
 use npl::study::Study;

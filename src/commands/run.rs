@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use npl::bootstrap::Draw;
 use npl::config::printable;
 use npl::error::Error;
@@ -35,7 +35,7 @@ pub fn run(args: RunArgs) -> Result<()> {
     let cancel = interruptible()?;
     let resolved = toml::to_string(&study.experiment)?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(&study.experiment.name));
-    let folder = RunDir::open(&out, &resolved, args.force)?;
+    let folder = RunDir::open(&out, &resolved, study.inputs(), args.force)?;
     if !args.quiet && !seed_given && !resolved_has_seed(&args)? {
         note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
     }
@@ -135,9 +135,12 @@ fn progress(study: &Study, args: &RunArgs) -> ProgressBar {
     } else {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
     }
-    let template = "{msg} [{bar:30}] {pos}/{len} draws  {per_sec}  {eta} left";
+    let template = "{msg} [{wide_bar}] {pos}/{len}  {rate}/s  {eta} left";
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.set_style(style.progress_chars("=> "));
+    let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{:.0}", state.per_sec());
+    };
+    bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
     bar.set_message(study.experiment.name.clone());
     bar
 }
@@ -192,7 +195,7 @@ impl Results<'_> {
             finished: store::utc(unix(SystemTime::now())),
             seconds,
             command: std::env::args().collect(),
-            inputs: self.study.inputs.clone(),
+            inputs: self.study.inputs().to_vec(),
             status,
             outputs: files.iter().map(hash).collect::<Result<_>>()?,
         })

@@ -30,6 +30,9 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     if parameters.len() > LISTED {
         out += &format!("… and {} more in summary.csv\n", parameters.len() - LISTED);
     }
+    if report.label.starts_with("RR-") && parameters.iter().any(|p| p.parameter == "pi.2") {
+        out += "(components are exchangeable under random restarts: these numbers mix all of them; FI-NPL keeps labels)\n";
+    }
     if report.repeats.len() > 1 && args.repeat.is_none() {
         out += "(draws of all repeats together; --repeat N for one)\n";
     }
@@ -68,8 +71,12 @@ pub fn diagnostics(report: &Report) -> String {
         seconds(total),
         report.draws() as f64 / total.max(1e-9)
     );
-    if let Some(lppd) = report.metrics.get("lppd") {
-        out += &format!("  LPPD      {}\n", over_repeats(lppd));
+    for (title, name) in
+        [("LPPD", "lppd"), ("MSE", "mse"), ("accuracy", "accuracy"), ("sparsity", "sparsity")]
+    {
+        if let Some(metric) = report.metrics.get(name) {
+            out += &format!("  {title:<9} {}\n", over_repeats(metric));
+        }
     }
     out + &found(report)
 }
@@ -104,7 +111,8 @@ fn found(report: &Report) -> String {
         let share =
             |f: &dyn Fn(npl::report::CollapseShares) -> f64| average(&|d| f(d.collapse.unwrap_or_default()));
         out += &format!(
-            "  collapse  {} of draws have a variance on the floor, {} a component narrower than a tenth of the data\n",
+            "  collapse  {} of draws have a variance on the floor, {} a component narrower than a tenth of the data\n            \
+             (docs/models.md says why, and what to do)\n",
             percent(share(&|c| c.at_floor)),
             percent(share(&|c| c.narrow))
         );

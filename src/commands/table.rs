@@ -36,9 +36,13 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
         row("repeats", &|r| r.repeats.len().to_string()),
         row("draws", &|r| r.repeats.first().map_or(0, |r| r.draws).to_string()),
         row("LPPD", &metric("lppd")),
+        row("MSE", &metric("mse")),
+        row("accuracy %", &metric("accuracy")),
+        row("sparsity %", &metric("sparsity")),
         row("seconds", &metric("seconds")),
         row("failed", &|r| r.failed().to_string()),
     ];
+    rows.retain(|row| row[1..].iter().any(|cell| cell != "/"));
     if reports.iter().any(|r| r.repeats.iter().any(|r| r.diagnostics.collapse.is_some())) {
         rows.push(row("on the floor", &collapse));
     }
@@ -46,7 +50,7 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
 }
 
 fn cell(name: &str, m: &OverRepeats) -> String {
-    let digits = if name == "seconds" { 2 } else { 4 };
+    let digits = if matches!(name, "seconds" | "accuracy" | "sparsity") { 2 } else { 4 };
     match (m.sd, m.se, m.mcse) {
         (Some(sd), Some(se), _) => format!("{:.digits$} ± {sd:.digits$} ({se:.digits$})", m.mean),
         (_, _, Some(mcse)) => format!("{:.digits$} (mcse {mcse:.0e})", m.mean),

@@ -17,6 +17,7 @@ pub use nearest::nearest;
 pub use numbers::{Count, Gamma, NamedGamma, NonNegative, Numbers, OpenUnit, Positive, Probability};
 pub use problem::{Problem, Problems, printable};
 
+use crate::data::prepare::{Constant, Dummies, Missing, Standardise, StandardiseBy, Unseen};
 use crate::data::simulate::Simulate;
 use crate::init::Dist;
 use crate::model::ModelConfig;
@@ -72,38 +73,183 @@ impl Method {
     }
 }
 
-/// Where the data come from: a file, or a simulation.
+/// Where the data come from, and what is done to them before any model sees them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
-    /// File with the training rows: delimited text, gzip or not, looked for below `--data-dir`, `$NPL_DATA`, `./data`
-    /// and the current folder.
+    /// File with the training rows, or a list of files to pool; gzip or not; looked for below `--data-dir`, `$NPL_DATA`,
+    /// `./data` and the current folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub train: Option<String>,
-    /// File with the test rows.
+    pub train: Option<Files>,
+    /// File or files with the test rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<String>,
+    pub test: Option<Files>,
     /// Draw the data from a known truth instead, anew in each repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulate: Option<Simulate>,
-    /// Columns to use, by name or by number from 1. Left out: all.
+    /// Format of the files. Left out: by their names, comma-separated if they tell nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<FileFormat>,
+    /// The response: a column, by name or by number from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// File or files with the responses of the training rows, a line each, where they are apart from the covariates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Files>,
+    /// File or files with the responses of the test rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_labels: Option<Files>,
+    /// What the texts of the response stand for: `{ ">50K" = 1, "<=50K" = 0 }`. Left out: they are numbers; -1 and 1
+    /// become 0 and 1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, f64>,
+    /// Characters to cut off the end of the texts of the response: `"."`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strip: Option<String>,
+    /// Draw the response from a model of the covariates, by the seed of the repeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<SimulatedResponse>,
+    /// Columns to use, by name or by number from 1. Left out: all but the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
+    /// Names of all columns of the file, where it has no header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Vec<String>>,
     /// Whether the first line holds names. Left out: it does if one of its cells is not a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
     /// One character between cells. Left out: a comma.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<String>,
+    /// Lines to pass over at the top of each file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_lines: Option<usize>,
+    /// Lines that begin with this character are passed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Cells that mean "missing": `["?", "NA", ""]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_values: Vec<String>,
+    /// What happens to missing values.
+    #[serde(default)]
+    pub missing: Missing,
+    /// Columns of text, or "auto": those with a text among their first 100 cells. Each becomes dummy columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub categorical: Option<CategoricalConfig>,
+    /// Which levels get a dummy column.
+    #[serde(default)]
+    pub dummies: Dummies,
+    /// What happens to a level that occurs only in the test file.
+    #[serde(default)]
+    pub unseen: Unseen,
+    /// Which columns are brought to mean 0 and standard deviation 1.
+    #[serde(default)]
+    pub standardise: Standardise,
+    /// Whose mean and standard deviation standardise the test rows.
+    #[serde(default)]
+    pub standardise_by: StandardiseBy,
+    /// What happens to a column that cannot be standardised because all its training values are equal.
+    #[serde(default)]
+    pub constant: Constant,
+    /// Divide all numbers by this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divide: Option<Positive>,
     /// Use only so many training rows, from the first. 0 simulates the prior of θ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<usize>,
     /// Use only so many test rows, from the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_rows: Option<usize>,
-    /// Share of the training file to put aside for testing, at random, anew in each repeat.
+    /// Share of the training rows to put aside for testing, at random, anew in each repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split: Option<OpenUnit>,
+    pub split: Option<SplitConfig>,
+}
+
+/// A path, or several to pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Files {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Files {
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            Files::One(path) => std::slice::from_ref(path),
+            Files::Many(paths) => paths,
+        }
+    }
+}
+
+/// How a data file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileFormat {
+    /// Cells between delimiters.
+    Csv,
+    /// Cells between blanks.
+    Whitespace,
+    /// Weka's format.
+    Arff,
+    /// The format of MNIST.
+    Idx,
+}
+
+/// Columns of text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CategoricalConfig {
+    Columns(Vec<String>),
+    Auto(Auto),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Auto {
+    /// By the first cells of each column.
+    Auto,
+}
+
+/// A random split.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SplitConfig {
+    Share(OpenUnit),
+    Table(SplitTable),
+}
+
+/// A random split that keeps the shares of the classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SplitTable {
+    /// Share of the rows for testing.
+    pub test: OpenUnit,
+    /// Whether each class of the response is split in these shares.
+    #[serde(default)]
+    pub stratify: bool,
+}
+
+impl SplitConfig {
+    pub fn share(&self) -> f64 {
+        match self {
+            SplitConfig::Share(share) => share.get(),
+            SplitConfig::Table(table) => table.test.get(),
+        }
+    }
+
+    pub fn stratify(&self) -> bool {
+        matches!(self, SplitConfig::Table(table) if table.stratify)
+    }
+}
+
+/// A response drawn from a model of the covariates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum SimulatedResponse {
+    /// Bernoulli with the logistic function of Σ βⱼxⱼ, on the covariates as prepared: coefficients by column, the others
+    /// are 0.
+    Logistic(BTreeMap<String, f64>),
 }
 
 /// F ~ DP(α, F_π), eq. (2).
@@ -233,14 +379,23 @@ pub struct EvaluateConfig {
     /// Which metrics. Left out: all that apply to the model and the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Vec<Metric>>,
+    /// A coefficient counts as zero if its posterior mean is below this in absolute value; needed for sparsity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<Positive>,
 }
 
-/// A number that is computed on test data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// A number that is computed from the draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Mean log pointwise predictive density.
+    /// Mean log pointwise predictive density of the test data, eq. (E.11).
     Lppd,
+    /// Mean squared error of the predictive probability of a response 1, eq. (E.12).
+    Mse,
+    /// Per cent of test responses predicted by a predictive probability above ½, eq. (E.13).
+    Accuracy,
+    /// Per cent of coefficients whose posterior mean is below epsilon in absolute value.
+    Sparsity,
 }
 
 /// The JSON schema of an experiment file, for editors.

@@ -1,8 +1,13 @@
 //! Data: the observed atoms. Readers, simulators and the train/test split all end in a [`Dataset`].
 
-pub mod csv;
+mod arff;
+pub mod files;
+mod idx;
+pub mod prepare;
 pub mod simulate;
 pub mod split;
+pub mod table;
+pub mod text;
 
 use std::sync::OnceLock;
 
@@ -63,6 +68,12 @@ impl Dataset {
         self.select(&(0..rows.min(self.n())).collect::<Vec<_>>())
     }
 
+    /// The table of a numeric file.
+    pub fn from_table(table: table::Table) -> crate::error::Result<Dataset> {
+        let (frame, _, _) = prepare::frames(table, None, &prepare::Recipe::default())?;
+        Ok(prepare::finish(frame, None, &prepare::Recipe::default())?.0)
+    }
+
     /// Mean and variance (divisor n) of each column.
     pub fn moments(&self) -> Vec<(f64, f64)> {
         let n = self.n() as f64;
@@ -72,4 +83,24 @@ impl Dataset {
         };
         self.x.axis_iter(Axis(1)).map(moments).collect()
     }
+}
+
+/// Reads a file in a format.
+pub fn read(
+    path: &std::path::Path,
+    format: Format,
+    rules: &text::Rules,
+) -> crate::error::Result<table::Table> {
+    let shown = path.display().to_string();
+    match format {
+        Format::Idx => idx::read(files::open(path)?, &shown, rules.rows),
+        Format::Text => text::read(files::open(path)?, &shown, rules),
+    }
+}
+
+/// Text of any syntax, or IDX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Text,
+    Idx,
 }

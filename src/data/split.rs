@@ -2,20 +2,47 @@
 
 use rand::seq::SliceRandom;
 
-use super::Dataset;
 use crate::rng::Rng;
 
-/// Puts `round(share · n)` random rows aside for testing, at least one on each side; both parts keep the order of
-/// the file.
-pub fn split(data: &Dataset, share: f64, rng: &mut Rng) -> (Dataset, Dataset) {
-    let n = data.n();
-    let n_test = ((share * n as f64).round() as usize).clamp(1.min(n), n.saturating_sub(1).max(1));
-    let mut order: Vec<usize> = (0..n).collect();
-    order.shuffle(rng);
-    let (test, train) = order.split_at_mut(n_test.min(n));
+/// Row numbers of the training and the test part: ⌈share · n⌉ random rows for testing, at least one on each side, both
+/// parts in the order of the file. With `classes`, each class is split in these shares, as nearly as whole rows allow.
+pub fn split(n: usize, classes: Option<&[f64]>, share: f64, rng: &mut Rng) -> (Vec<usize>, Vec<usize>) {
+    let n_test = ((share * n as f64).ceil() as usize).clamp(1.min(n), n.saturating_sub(1).max(1)).min(n);
+    let mut test = match classes {
+        None => {
+            let mut order: Vec<usize> = (0..n).collect();
+            order.shuffle(rng);
+            order.truncate(n_test);
+            order
+        }
+        Some(classes) => stratified(classes, n_test, rng),
+    };
     test.sort_unstable();
-    train.sort_unstable();
-    (data.select(train), data.select(test))
+    let mut is_test = vec![false; n];
+    test.iter().for_each(|&i| is_test[i] = true);
+    ((0..n).filter(|&i| !is_test[i]).collect(), test)
+}
+
+/// `n_test` rows, shared out over the classes by largest remainders.
+fn stratified(classes: &[f64], n_test: usize, rng: &mut Rng) -> Vec<usize> {
+    let mut values: Vec<f64> = classes.to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    values.dedup();
+    let rows = |v: &f64| (0..classes.len()).filter(|&i| classes[i] == *v).collect::<Vec<usize>>();
+    let mut groups: Vec<Vec<usize>> = values.iter().map(rows).collect();
+    let exact: Vec<f64> =
+        groups.iter().map(|g| n_test as f64 * g.len() as f64 / classes.len() as f64).collect();
+    let mut sizes: Vec<usize> = exact.iter().map(|e| e.floor() as usize).collect();
+    let mut by_remainder: Vec<usize> = (0..sizes.len()).collect();
+    by_remainder.sort_by(|&a, &b| (exact[b] - exact[b].floor()).total_cmp(&(exact[a] - exact[a].floor())));
+    let short = n_test - sizes.iter().sum::<usize>();
+    by_remainder.iter().take(short).for_each(|&g| sizes[g] += 1);
+    let mut test = Vec::new();
+    for (group, size) in groups.iter_mut().zip(sizes) {
+        group.shuffle(rng);
+        test.extend(&group[..size]);
+    }
+    test
 }
 
 #[cfg(test)]
@@ -25,13 +52,21 @@ mod tests {
 
     #[test]
     fn a_split_keeps_every_row_once() {
-        let data = Dataset::from_values((0..101).map(f64::from).collect());
-        let (train, test) = split(&data, 0.2, &mut Seed(3).stream(Purpose::Split, 0, 0));
-        assert_eq!((train.n(), test.n()), (81, 20));
-        let mut all: Vec<f64> = train.x.iter().chain(test.x.iter()).copied().collect();
-        all.sort_unstable_by(f64::total_cmp);
-        assert_eq!(all, (0..101).map(f64::from).collect::<Vec<_>>());
-        let (_, other) = split(&data, 0.2, &mut Seed(4).stream(Purpose::Split, 0, 0));
-        assert_ne!(test.x, other.x);
+        let rng = |seed| Seed(seed).stream(Purpose::Split, 0, 0);
+        let (train, test) = split(101, None, 0.2, &mut rng(3));
+        assert_eq!((train.len(), test.len()), (80, 21));
+        let mut all: Vec<usize> = train.iter().chain(&test).copied().collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..101).collect::<Vec<_>>());
+        assert_ne!(test, split(101, None, 0.2, &mut rng(4)).1);
+    }
+
+    #[test]
+    fn a_stratified_split_keeps_the_shares_of_classes() {
+        let classes: Vec<f64> = (0..45_222).map(|i| f64::from(i < 11_208)).collect();
+        let (train, test) =
+            split(classes.len(), Some(&classes), 0.2, &mut Seed(1).stream(Purpose::Split, 0, 0));
+        assert_eq!((train.len(), test.len()), (36_177, 9_045));
+        assert_eq!(test.iter().filter(|&&i| classes[i] == 1.0).count(), 2242);
     }
 }

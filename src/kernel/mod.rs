@@ -6,6 +6,7 @@
 // `dispatch!`, which come after `Level::detected` has found it.
 #![allow(unsafe_code)]
 
+pub mod logistic;
 pub mod mixture;
 mod vector;
 

@@ -1,6 +1,7 @@
 //! Parameters of interest. A model is a loss with a way to minimise it; adding one is a file and a line below.
 
 mod gmm;
+mod logistic;
 mod mean;
 mod median;
 mod normal;
@@ -45,6 +46,8 @@ macro_rules! models {
 models! {
     /// Gaussian mixture with K components and diagonal covariances, fitted by weighted EM.
     Gmm => gmm,
+    /// Logistic regression with a penalty on the coefficients, fitted by L-BFGS.
+    Logistic => logistic,
     /// The mean of each column: loss (y − θ)².
     Mean => mean,
     /// The median of each column: loss |y − θ|.
@@ -58,6 +61,8 @@ models! {
 /// What a model is built for.
 pub struct Context<'a> {
     pub train: &'a Dataset,
+    /// Concentration of the prior.
+    pub alpha: f64,
     /// n + α: the posterior's sample size, which turns a loss into posterior standard deviations.
     pub mass: f64,
     pub optimiser: &'a Optimiser,
@@ -127,6 +132,11 @@ pub trait Model: Send + Sync {
 
     fn is_likelihood(&self) -> bool {
         false
+    }
+
+    /// Where the regression coefficients stand in θ, intercept aside.
+    fn coefficients(&self) -> Option<Range<usize>> {
+        None
     }
 
     /// Singularities of the loss in θ: at the floor, and merely narrow.

@@ -1,5 +1,7 @@
 //! What a local search is told and what it answers. No model is known here.
 
+pub mod lbfgs;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +56,13 @@ pub enum Status {
     MaxIter,
     /// The loss was not a finite number.
     Failed,
+    /// The weighted data are separable and there is no penalty: the loss has no minimum, only a direction.
+    Separated,
 }
 
 impl Status {
-    pub const ALL: [Status; 4] = [Status::Ok, Status::Collapsed, Status::MaxIter, Status::Failed];
+    pub const ALL: [Status; 5] =
+        [Status::Ok, Status::Collapsed, Status::MaxIter, Status::Failed, Status::Separated];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -65,6 +70,7 @@ impl Status {
             Status::Collapsed => "collapsed",
             Status::MaxIter => "max_iter",
             Status::Failed => "failed",
+            Status::Separated => "separated",
         }
     }
 }

@@ -15,8 +15,23 @@ pub trait BaseMeasure: Send + Sync {
     /// `t` independent pseudo-samples.
     fn sample(&self, t: usize, rng: &mut Rng) -> Dataset;
 
-    /// Atoms and their probabilities, where there are finitely many: then weights need no truncation.
-    fn support(&self) -> Option<(&Dataset, &[f64])> {
+    /// Probabilities of the atoms, where there are finitely many: then weights need no truncation.
+    fn shares(&self) -> Option<&[f64]> {
+        None
+    }
+
+    /// `t` atoms of a finite support drawn at random, by number.
+    fn pick(&self, _t: usize, _rng: &mut Rng) -> Option<Vec<usize>> {
+        None
+    }
+
+    /// Atoms of a finite support, by number.
+    fn atoms(&self, _numbers: &[usize]) -> Dataset {
+        Dataset::default()
+    }
+
+    /// The observed row whose covariates an atom has, and the atom's response, if it is of that kind.
+    fn observed(&self, _atom: usize) -> Option<(usize, f64)> {
         None
     }
 
@@ -80,12 +95,19 @@ impl Empirical {
 
 impl BaseMeasure for Empirical {
     fn sample(&self, t: usize, rng: &mut Rng) -> Dataset {
-        let rows: Vec<usize> = (0..t).map(|_| rng.random_range(0..self.rows.n())).collect();
-        self.rows.select(&rows)
+        self.atoms(&uniform_indices(t, self.rows.n(), rng))
     }
 
-    fn support(&self) -> Option<(&Dataset, &[f64])> {
-        Some((&self.rows, &self.share))
+    fn shares(&self) -> Option<&[f64]> {
+        Some(&self.share)
+    }
+
+    fn pick(&self, t: usize, rng: &mut Rng) -> Option<Vec<usize>> {
+        Some(uniform_indices(t, self.rows.n(), rng))
+    }
+
+    fn atoms(&self, numbers: &[usize]) -> Dataset {
+        self.rows.select(numbers)
     }
 
     fn moments(&self) -> Option<Vec<(f64, f64)>> {
@@ -93,40 +115,55 @@ impl BaseMeasure for Empirical {
     }
 }
 
-/// f_π(y) f_π(x) of section 3.2: a Bernoulli(p) response that is independent of covariates drawn from the rows of
-/// the training data. Finite support: every row with y = 1 and with y = 0.
+fn uniform_indices(t: usize, n: usize, rng: &mut Rng) -> Vec<usize> {
+    (0..t).map(|_| rng.random_range(0..n)).collect()
+}
+
+/// f_π(y) f_π(x) of eq. (15): a Bernoulli(p) response that is independent of covariates drawn from the rows of the
+/// training data. Finite support: atom i < n is row i with response 1, atom n + i is row i with response 0.
 pub struct BernoulliResponse {
     p: f64,
-    /// All rows with y = 1, then all rows with y = 0.
-    atoms: Dataset,
+    covariates: Arc<Dataset>,
     share: Vec<f64>,
 }
 
 impl BernoulliResponse {
-    pub fn new(p: f64, covariates: &Dataset) -> Self {
+    pub fn new(p: f64, covariates: Arc<Dataset>) -> Self {
         let n = covariates.n();
-        let twice: Vec<usize> = (0..n).chain(0..n).collect();
-        let x = covariates.x.select(Axis(0), &twice);
-        let y = Array1::from_iter((0..2 * n).map(|i| if i < n { 1.0 } else { 0.0 }));
         let share = (0..2 * n).map(|i| if i < n { p } else { 1.0 - p } / n as f64).collect();
-        BernoulliResponse { p, atoms: Dataset::new(x, Some(y), covariates.columns.clone()), share }
+        BernoulliResponse { p, covariates, share }
     }
 }
 
 impl BaseMeasure for BernoulliResponse {
     fn sample(&self, t: usize, rng: &mut Rng) -> Dataset {
-        let n = self.atoms.n() / 2;
-        let pick = |rng: &mut Rng| {
+        self.atoms(&self.pick(t, rng).expect("the support is finite"))
+    }
+
+    fn shares(&self) -> Option<&[f64]> {
+        Some(&self.share)
+    }
+
+    fn pick(&self, t: usize, rng: &mut Rng) -> Option<Vec<usize>> {
+        let n = self.covariates.n();
+        let one = |rng: &mut Rng| {
             let row = rng.random_range(0..n);
             let u: f64 = Open01.sample(rng);
             if u < self.p { row } else { n + row }
         };
-        let rows: Vec<usize> = (0..t).map(|_| pick(rng)).collect();
-        self.atoms.select(&rows)
+        Some((0..t).map(|_| one(rng)).collect())
     }
 
-    fn support(&self) -> Option<(&Dataset, &[f64])> {
-        Some((&self.atoms, &self.share))
+    fn atoms(&self, numbers: &[usize]) -> Dataset {
+        let n = self.covariates.n();
+        let rows: Vec<usize> = numbers.iter().map(|a| a % n).collect();
+        let y = Array1::from_iter(numbers.iter().map(|&a| f64::from(a < n)));
+        Dataset::new(self.covariates.x.select(Axis(0), &rows), Some(y), self.covariates.columns.clone())
+    }
+
+    fn observed(&self, atom: usize) -> Option<(usize, f64)> {
+        let n = self.covariates.n();
+        Some((atom % n, f64::from(atom < n)))
     }
 }
 

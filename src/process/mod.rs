@@ -39,6 +39,8 @@ pub struct Measure<'a> {
     w: Vec<f64>,
     pseudo: Dataset,
     v: Vec<f64>,
+    /// Instead of `pseudo`: pseudo-samples that are observed rows with a response of their own, row and response.
+    relabelled: Vec<(usize, f64)>,
 }
 
 /// Atoms of one origin: rows, responses if there are any, weights.
@@ -65,7 +67,12 @@ impl<'a> Measure<'a> {
     pub fn new(observed: &'a Dataset, w: Vec<f64>, pseudo: Dataset, v: Vec<f64>) -> Self {
         debug_assert_eq!(observed.n(), w.len());
         debug_assert_eq!(pseudo.n(), v.len());
-        Measure { observed, w, pseudo, v }
+        Measure { observed, w, pseudo, v, relabelled: Vec::new() }
+    }
+
+    /// Observed rows, and pseudo-samples that share their covariates, row and response, with weights `v`.
+    fn relabelled(observed: &'a Dataset, w: Vec<f64>, relabelled: Vec<(usize, f64)>, v: Vec<f64>) -> Self {
+        Measure { observed, w, pseudo: Dataset::default(), v, relabelled }
     }
 
     /// The empirical measure F_n of the observed rows: what maximum likelihood works on.
@@ -78,16 +85,16 @@ impl<'a> Measure<'a> {
         Measure::new(observed, w, Dataset::default(), Vec::new())
     }
 
-    /// The atoms by origin; a loss adds them all up the same way.
+    /// The atoms by origin; a loss adds them all up the same way. Relabelled rows are not among them: a loss of a response
+    /// asks for [`Measure::responses`].
     pub fn atoms(&self) -> impl Iterator<Item = Atoms<'_>> {
-        [(self.observed, &self.w), (&self.pseudo, &self.v)].into_iter().filter(|(_, w)| !w.is_empty()).map(
-            |(data, w)| Atoms {
-                x: data.x.view(),
-                y: data.y.as_ref().map(|y| y.view()),
-                w,
-                panel: PanelSource(data),
-            },
-        )
+        let parts = [(self.observed, &self.w), (&self.pseudo, &self.v)];
+        parts.into_iter().filter(|(data, _)| data.n() > 0).map(|(data, w)| Atoms {
+            x: data.x.view(),
+            y: data.y.as_ref().map(|y| y.view()),
+            w,
+            panel: PanelSource(data),
+        })
     }
 
     /// Number of columns of every atom.
@@ -100,8 +107,33 @@ impl<'a> Measure<'a> {
         (&self.w, &self.v)
     }
 
-    pub fn pseudo_samples(&self) -> &Dataset {
-        &self.pseudo
+    /// The mass of each observed row, and how much of it has response 1: all that a loss linear in a binary response
+    /// needs, pseudo-samples on observed rows included.
+    pub fn responses(&self) -> (Vec<f64>, Vec<f64>) {
+        let y = self.observed.y.as_ref().expect("regression data have responses");
+        let mut mass = self.w.clone();
+        let mut ones: Vec<f64> = self.w.iter().zip(y).map(|(w, y)| w * y).collect();
+        for (&(row, y), &weight) in self.relabelled.iter().zip(&self.v) {
+            mass[row] += weight;
+            ones[row] += weight * y;
+        }
+        (mass, ones)
+    }
+
+    /// The observed rows, whatever their weights.
+    pub fn observed(&self) -> &'a Dataset {
+        self.observed
+    }
+
+    /// The pseudo-samples as rows of their own.
+    pub fn pseudo_samples(&self) -> Dataset {
+        if self.relabelled.is_empty() {
+            return self.pseudo.clone();
+        }
+        let rows: Vec<usize> = self.relabelled.iter().map(|(row, _)| *row).collect();
+        let mut data = self.observed.select(&rows);
+        data.y = Some(self.relabelled.iter().map(|(_, y)| *y).collect());
+        data
     }
 }
 
@@ -130,17 +162,28 @@ impl Prior {
                         weights::adaptive_sticks(*alpha, observed, epsilon, &mut rng)
                     }
                     Truncation::Exact => {
-                        let (_, share) = base.support().expect("exact weights are checked with the config");
+                        let share = base.shares().expect("exact weights are checked with the config");
                         weights::asymmetric(*alpha, share, &mut rng)
                     }
                 };
                 let (w, v) = weights::join(exponentials, &log_gammas);
                 let heavy = weights::heavy(&v);
-                let pseudo = match (truncation, base.support()) {
-                    (Truncation::Exact, Some((support, _))) => support.select(&heavy),
-                    _ => base.sample(heavy.len(), &mut seed.stream(Purpose::PseudoSamples, draw, 0)),
+                let mut rng = seed.stream(Purpose::PseudoSamples, draw, 0);
+                // Atoms of a finite support by number: all that count, or as many at random.
+                let picked = match truncation {
+                    Truncation::Exact => Some(heavy.clone()),
+                    _ => base.pick(heavy.len(), &mut rng),
                 };
-                Measure::new(data, w, pseudo, heavy.iter().map(|&k| v[k]).collect())
+                let v: Vec<f64> = heavy.iter().map(|&k| v[k]).collect();
+                match picked {
+                    None => Measure::new(data, w, base.sample(heavy.len(), &mut rng), v),
+                    Some(atoms) => {
+                        match atoms.iter().map(|&a| base.observed(a)).collect::<Option<Vec<_>>>() {
+                            Some(rows) => Measure::relabelled(data, w, rows, v),
+                            None => Measure::new(data, w, base.atoms(&atoms), v),
+                        }
+                    }
+                }
             }
         }
     }

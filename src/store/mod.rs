@@ -91,7 +91,7 @@ pub struct RunDir {
 impl RunDir {
     /// Makes the directory if need be and takes hold of it. A directory with the results of another experiment is left
     /// alone unless `force` is set; the same experiment may be run again, it writes the same bytes.
-    pub fn open(path: &Path, resolved_config: &str, force: bool) -> Result<RunDir> {
+    pub fn open(path: &Path, resolved_config: &str, inputs: &[Input], force: bool) -> Result<RunDir> {
         let shown = printable(&path.display().to_string());
         if path.as_os_str().is_empty() {
             return Err(Error::input("the run directory has an empty name; see --out"));
@@ -100,7 +100,7 @@ impl RunDir {
             return Err(Error::input(format!("{shown}: not a folder")));
         }
         if !force {
-            refuse_other_run(path, resolved_config, &shown)?;
+            refuse_other_run(path, resolved_config, inputs, &shown)?;
         }
         fs::create_dir_all(path).map_err(|e| Error::write(path, e))?;
         let lock_path = path.join(LOCK);
@@ -156,15 +156,20 @@ fn sweep(folder: &Path) {
     }
 }
 
-fn refuse_other_run(path: &Path, resolved_config: &str, shown: &str) -> Result<()> {
+fn refuse_other_run(path: &Path, resolved_config: &str, inputs: &[Input], shown: &str) -> Result<()> {
     let results = [SAMPLES, REPORT, SUMMARY, CONFIG, MANIFEST];
     let Some(found) = results.iter().find(|name| path.join(name).exists()) else { return Ok(()) };
-    if fs::read_to_string(path.join(CONFIG)).is_ok_and(|old| old == resolved_config) {
-        return Ok(());
-    }
+    let same = fs::read_to_string(path.join(CONFIG)).is_ok_and(|old| old == resolved_config);
+    let what = match read_manifest(path) {
+        Ok(old) if same => match old.inputs.iter().zip(inputs).find(|(old, new)| old.sha256 != new.sha256) {
+            Some((_, new)) => format!("an earlier version of {}", printable(&new.path)),
+            None => return Ok(()),
+        },
+        Err(_) if same => return Ok(()),
+        _ => format!("another experiment ({found})"),
+    };
     Err(Error::input(format!(
-        "{shown} holds results of another experiment ({found}); choose another folder with --out, or replace \
-         them with --force"
+        "{shown} holds results of {what}; choose another folder with --out, or replace them with --force"
     )))
 }
 
@@ -315,12 +320,12 @@ mod tests {
     fn one_process_at_a_time_and_one_experiment_per_folder() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run");
-        let first = RunDir::open(&path, "a", false).unwrap();
-        assert!(matches!(RunDir::open(&path, "a", false), Err(Error::Failed(_))));
+        let first = RunDir::open(&path, "a", &[], false).unwrap();
+        assert!(matches!(RunDir::open(&path, "a", &[], false), Err(Error::Failed(_))));
         write_file(&first.file(CONFIG), "a").unwrap();
         drop(first);
-        RunDir::open(&path, "a", false).unwrap();
-        assert!(matches!(RunDir::open(&path, "b", false), Err(Error::Input(_))));
-        RunDir::open(&path, "b", true).unwrap();
+        RunDir::open(&path, "a", &[], false).unwrap();
+        assert!(matches!(RunDir::open(&path, "b", &[], false), Err(Error::Input(_))));
+        RunDir::open(&path, "b", &[], true).unwrap();
     }
 }

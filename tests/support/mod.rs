@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 use npl::bootstrap::{Draw, Plan, Scheme, posterior_bootstrap};
 use npl::config::{Document, Experiment};
 use npl::data::Dataset;
-use npl::data::csv::SearchPath;
+use npl::data::files::SearchPath;
 use npl::init::{Dist, Init};
 use npl::model::{Context, Model, ModelConfig};
 use npl::optim::Optimiser;
@@ -90,7 +90,7 @@ pub fn model(toml: &str, train: &Dataset) -> Box<dyn Model> {
 
 pub fn model_with(toml: &str, train: &Dataset, optimiser: &Optimiser) -> Box<dyn Model> {
     let config: ModelConfig = toml::from_str(toml).unwrap_or_else(|e| panic!("{e}"));
-    let context = Context { train, mass: train.n() as f64, optimiser };
+    let context = Context { train, alpha: 0.0, mass: train.n() as f64, optimiser };
     config.build(&context).unwrap_or_else(|e| panic!("{e:?}"))
 }
 

@@ -1,19 +1,25 @@
 //! From an experiment file to a study: everything checked, data loaded, model and prior built.
 
+mod load;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
+
+pub use load::Input;
+use load::{Rows, Sources};
 
 use crate::bootstrap::{Plan, Scheme};
 use crate::config::{
     BaseConfig, Count, Document, Experiment, FixedInitConfig, Metric, Numbers, PriorConfig, Problem,
-    TruncationConfig, printable,
+    TruncationConfig,
 };
-use crate::data::csv::{self, Format, SearchPath};
-use crate::data::{Dataset, split};
+use crate::data::Dataset;
+use crate::data::files::SearchPath;
+use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::init::{Dist, Init, default_dist};
 use crate::model::{Context, Model, ModelConfig};
@@ -25,31 +31,20 @@ use crate::samples::Table;
 /// Adaptive stick-breaking where the config leaves the truncation open.
 const DEFAULT_EPSILON: f64 = 1e-6;
 
-/// A file that went into the study.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Input {
-    pub path: String,
-    pub bytes: u64,
-    pub sha256: String,
-}
-
 /// A checked experiment with its files read.
 pub struct Study {
     /// Resolved: every default that matters is written out.
     pub experiment: Experiment,
-    pub inputs: Vec<Input>,
     document: Document,
-    train: Option<Dataset>,
-    test: Option<Dataset>,
-    history: Option<Dataset>,
+    sources: Sources,
     search: SearchPath,
 }
 
 /// One repeat: data, model, prior, and how to start.
 pub struct Trial {
     pub seed: Seed,
-    pub train: Dataset,
-    pub test: Option<Dataset>,
+    pub train: Arc<Dataset>,
+    pub test: Option<Arc<Dataset>>,
     pub model: Box<dyn Model>,
     pub prior: Prior,
     start: Start,
@@ -74,16 +69,9 @@ impl Study {
             return Err(document.problems(problems).into());
         }
         experiment.seed = Some(experiment.seed.unwrap_or_else(crate::rng::drawn_seed));
-        let mut study = Study {
-            experiment,
-            inputs: Vec::new(),
-            document,
-            train: None,
-            test: None,
-            history: None,
-            search,
-        };
-        study.read_files()?;
+        let sources = Sources::read(&experiment, &search)?;
+        let mut study = Study { experiment, document, sources, search };
+        study.record_starts()?;
         study.resolve()?;
         study.trial(0)?;
         Ok(study)
@@ -103,38 +91,14 @@ impl Study {
         self.experiment.sampler.draws.get()
     }
 
-    fn format(&self) -> Format {
-        let data = &self.experiment.data;
-        let delimiter = data.delimiter.as_deref().map_or(b',', |d| d.as_bytes()[0]);
-        Format { delimiter, header: data.header, columns: data.columns.clone() }
+    /// The files that went in.
+    pub fn inputs(&self) -> &[Input] {
+        &self.sources.inputs
     }
 
-    fn read(&mut self, name: &str) -> Result<Dataset> {
-        let path = self.search.find(name)?;
-        self.inputs.push(Input::of(&path)?);
-        csv::read(&path, &self.format())
-    }
-
-    fn read_files(&mut self) -> Result<()> {
-        let data = self.experiment.data.clone();
-        if let Some(name) = &data.train {
-            let train = self.read(name)?;
-            if let Some(test_name) = &data.test {
-                let test = self.read(test_name)?;
-                csv::same_columns(&train, &test, name, test_name)?;
-                self.test = Some(test);
-            }
-            self.train = Some(train);
-        }
-        let base = self.experiment.prior.as_ref().and_then(|p| p.base.clone());
-        if let Some(BaseConfig::Empirical { file }) = base {
-            let history = self.read(&file)?;
-            if let (Some(train), Some(name)) = (&self.train, &data.train) {
-                csv::same_columns(train, &history, name, &file)?;
-            }
-            self.history = Some(history);
-        }
-        self.record_starts()
+    /// What the data became.
+    pub fn notes(&self) -> &Notes {
+        &self.sources.notes
     }
 
     /// Records the files that starts are read from. One that is missing is reported where it is used, with its line.
@@ -154,14 +118,14 @@ impl Study {
             }
         }
         for path in files.iter().filter(|path| path.is_file()) {
-            self.inputs.push(Input::of(path)?);
+            self.sources.inputs.push(Input::of(path)?);
         }
         Ok(())
     }
 
     /// Writes defaults that depend on the model into the experiment.
     fn resolve(&mut self) -> Result<()> {
-        let (train, _) = self.data(self.seed(0));
+        let (train, _) = self.data(self.seed(0))?;
         let model = self.model(&train)?;
         let blocks = model.blocks();
         let sampler = &mut self.experiment.sampler;
@@ -202,31 +166,14 @@ impl Study {
     }
 
     /// Training and test rows of one repeat.
-    fn data(&self, seed: Seed) -> (Dataset, Option<Dataset>) {
-        let config = &self.experiment.data;
-        let (train, test) = match (&config.simulate, &self.train) {
-            (Some(truth), _) => truth.draw(&mut seed.stream(Purpose::Data, 0, 0)),
-            (None, Some(rows)) => match config.split {
-                Some(share) => {
-                    let (train, test) =
-                        split::split(rows, share.get(), &mut seed.stream(Purpose::Split, 0, 0));
-                    (train, Some(test))
-                }
-                None => (rows.clone(), self.test.clone()),
-            },
-            (None, None) => unreachable!("data are checked with the config"),
-        };
-        let cut = |data: Dataset, rows: Option<usize>| match rows {
-            Some(rows) if rows < data.n() => data.head(rows),
-            _ => data,
-        };
-        (cut(train, config.rows), test.map(|t| cut(t, config.test_rows)).filter(|t| t.n() > 0))
+    fn data(&self, seed: Seed) -> Result<Rows> {
+        self.sources.rows(&self.experiment.data, seed)
     }
 
     fn model(&self, train: &Dataset) -> Result<Box<dyn Model>> {
         let alpha = self.experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
         let context =
-            Context { train, mass: train.n() as f64 + alpha, optimiser: &self.experiment.optimiser };
+            Context { train, alpha, mass: train.n() as f64 + alpha, optimiser: &self.experiment.optimiser };
         self.experiment.model.build(&context).map_err(|problems| {
             let name = self.experiment.model.name();
             let place = |(key, why): (&str, String)| {
@@ -237,7 +184,7 @@ impl Study {
         })
     }
 
-    fn prior(&self, train: &Dataset, model: &dyn Model) -> Result<Prior> {
+    fn prior(&self, train: &Arc<Dataset>, model: &dyn Model) -> Result<Prior> {
         let config = match &self.experiment.prior {
             Some(config) if config.alpha.get() > 0.0 => config,
             _ if train.n() == 0 => {
@@ -253,7 +200,7 @@ impl Study {
 
     fn truncation(&self, config: &PriorConfig, base: &dyn BaseMeasure) -> Result<Truncation> {
         let t = config.truncation_limit.map(Count::get);
-        let finite = base.support().is_some();
+        let finite = base.shares().is_some();
         let chosen = config.truncation.unwrap_or(match (t, finite) {
             (Some(_), _) => TruncationConfig::Dirichlet,
             (None, true) => TruncationConfig::Exact,
@@ -282,7 +229,12 @@ impl Study {
         }
     }
 
-    fn base(&self, config: &PriorConfig, train: &Dataset, model: &dyn Model) -> Result<Box<dyn BaseMeasure>> {
+    fn base(
+        &self,
+        config: &PriorConfig,
+        train: &Arc<Dataset>,
+        model: &dyn Model,
+    ) -> Result<Box<dyn BaseMeasure>> {
         let Some(base) = &config.base else {
             return Err(self.problem("prior", "alpha > 0 needs a base measure: `prior.base` is missing"));
         };
@@ -314,12 +266,16 @@ impl Study {
             }
             BaseConfig::PriorPredictive => model.prior_predictive().ok_or_else(|| {
                 let name = self.experiment.model.name();
-                let message =
-                    format!("the prior predictive needs a prior on θ: [model.{name}.prior] is missing");
+                let message = match self.experiment.model {
+                    ModelConfig::Gmm(_) | ModelConfig::Normal(_) => {
+                        format!("the prior predictive needs a prior on θ: [model.{name}.prior] is missing")
+                    }
+                    _ => format!("[model.{name}] has no prior predictive; gmm and normal have one"),
+                };
                 self.problem("prior.base", message)
             }),
             BaseConfig::Empirical { file } => {
-                let history = self.history.clone().expect("read with the data files");
+                let history = self.sources.history.clone().expect("read with the data files");
                 if history.d() != d {
                     let message = format!("{file} has {} columns and the data {d}", history.d());
                     return Err(self.problem("prior.base.empirical.file", message));
@@ -331,7 +287,7 @@ impl Study {
                     let message = "a base measure for a response needs regression data: rows with a response";
                     return Err(self.problem("prior.base.response", message));
                 }
-                Ok(Box::new(BernoulliResponse::new(bernoulli.get(), train)))
+                Ok(Box::new(BernoulliResponse::new(bernoulli.get(), train.clone())))
             }
         }
     }
@@ -339,25 +295,35 @@ impl Study {
     /// Repeat `repeat`, counted from 0.
     pub fn trial(&self, repeat: usize) -> Result<Trial> {
         let seed = self.seed(repeat);
-        let (train, test) = self.data(seed);
+        let (train, test) = self.data(seed)?;
         let model = self.model(&train)?;
         let prior = self.prior(&train, model.as_ref())?;
         let start = self.start(model.as_ref(), &train, &prior)?;
-        self.check_metrics(model.as_ref(), test.as_ref())?;
+        self.check_metrics(model.as_ref(), test.as_deref())?;
         Ok(Trial { seed, train, test, model, prior, start })
     }
 
     fn check_metrics(&self, model: &dyn Model, test: Option<&Dataset>) -> Result<()> {
-        for metric in self.experiment.evaluate.metrics.iter().flatten() {
-            let Metric::Lppd = metric;
-            if !model.is_likelihood() {
-                let message = "\"lppd\" needs a model with a density";
-                return Err(self.problem("evaluate.metrics", message));
-            }
-            if test.is_none() {
-                let message = "\"lppd\" needs test data: give `data.test`, `data.split` or `n_test`";
-                return Err(self.problem("evaluate.metrics", message));
-            }
+        let evaluate = &self.experiment.evaluate;
+        for metric in evaluate.metrics.iter().flatten() {
+            let why = match metric {
+                Metric::Sparsity if model.coefficients().is_none() => {
+                    "\"sparsity\" needs a model with coefficients"
+                }
+                Metric::Sparsity if evaluate.epsilon.is_none() => {
+                    "\"sparsity\" needs `evaluate.epsilon`, below which a coefficient counts as zero"
+                }
+                Metric::Sparsity => continue,
+                Metric::Lppd if !model.is_likelihood() => "\"lppd\" needs a model with a density",
+                Metric::Mse | Metric::Accuracy if model.coefficients().is_none() => {
+                    "\"mse\" and \"accuracy\" need a model of a response"
+                }
+                _ if test.is_none() => {
+                    "metrics on test data need some: give `data.test`, `data.split` or `n_test`"
+                }
+                _ => continue,
+            };
+            return Err(self.problem("evaluate.metrics", why));
         }
         Ok(())
     }
@@ -438,9 +404,7 @@ impl Study {
     /// The first row of a CSV file with these columns.
     fn read_parameters(&self, name: &str, names: &[String]) -> std::result::Result<Vec<f64>, String> {
         let path = self.search.find(name).map_err(|e| e.to_string())?;
-        let format = Format { columns: Some(names.to_vec()), header: Some(true), ..Format::default() };
-        let table = csv::read(&path, &format).map_err(|e| e.to_string())?;
-        Ok(table.x.row(0).to_vec())
+        load::read_parameters(&path, names).map_err(|e| e.to_string())
     }
 
     fn check_support(&self, model: &dyn Model, theta: &[f64], key: &str) -> Result<()> {
@@ -490,8 +454,8 @@ impl Trial {
 /// A repeat that can be sampled.
 pub struct ReadyTrial {
     pub seed: Seed,
-    pub train: Dataset,
-    pub test: Option<Dataset>,
+    pub train: Arc<Dataset>,
+    pub test: Option<Arc<Dataset>>,
     pub model: Box<dyn Model>,
     pub prior: Prior,
     pub scheme: Scheme,
@@ -506,29 +470,6 @@ impl ReadyTrial {
             scheme: &self.scheme,
             seed: self.seed,
         }
-    }
-}
-
-impl Input {
-    fn of(path: &PathBuf) -> Result<Input> {
-        let shown = printable(&path.display().to_string());
-        let fail = |e: std::io::Error| Error::input(format!("{shown}: {e}"));
-        if !std::fs::metadata(path).map_err(fail)?.is_file() {
-            return Err(Error::input(format!("{shown}: not a regular file")));
-        }
-        let mut file = std::fs::File::open(path).map_err(fail)?;
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0; 1 << 20];
-        let mut bytes = 0;
-        loop {
-            let read = std::io::Read::read(&mut file, &mut buffer).map_err(fail)?;
-            if read == 0 {
-                break;
-            }
-            bytes += read as u64;
-            hash.update(&buffer[..read]);
-        }
-        Ok(Input { path: path.display().to_string(), bytes, sha256: hex(&hash.finalize()) })
     }
 }
 
@@ -564,6 +505,18 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
             ("data.header", data.header.is_some()),
             ("data.delimiter", data.delimiter.is_some()),
             ("data.split", data.split.is_some()),
+            ("data.format", data.format.is_some()),
+            ("data.target", data.target.is_some()),
+            ("data.labels", data.labels.is_some()),
+            ("data.test_labels", data.test_labels.is_some()),
+            ("data.classes", !data.classes.is_empty()),
+            ("data.strip", data.strip.is_some()),
+            ("data.names", data.names.is_some()),
+            ("data.skip_lines", data.skip_lines.is_some()),
+            ("data.comment", data.comment.is_some()),
+            ("data.missing_values", !data.missing_values.is_empty()),
+            ("data.categorical", data.categorical.is_some()),
+            ("data.divide", data.divide.is_some()),
         ];
         for (key, _) in keys.iter().filter(|(_, set)| *set) {
             say(key, format!("`{key}` belongs to data from a file, and these are simulated"));
@@ -571,6 +524,18 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
     }
     for (key, why) in data.simulate.iter().flat_map(|s| s.problems()) {
         say(&format!("data.simulate.{key}"), format!("`data.simulate.{key}` {why}"));
+    }
+    if data.target.is_some() && data.labels.is_some() {
+        say("data.labels", "`target` and `labels` exclude each other: the response is in one place".into());
+    }
+    if data.response.is_some() && (data.target.is_some() || data.labels.is_some()) {
+        say("data.response", "`response` draws a response, and the data have one".into());
+    }
+    if data.labels.is_some() && data.test.is_some() && data.test_labels.is_none() {
+        say("data.test_labels", "`test_labels` is missing: the responses of the test rows".into());
+    }
+    if data.comment.as_ref().is_some_and(|c| c.len() != 1) {
+        say("data.comment", "`data.comment` must be one ASCII character".into());
     }
     if data.test.is_some() && data.split.is_some() {
         say("data.split", "`test` and `split` exclude each other".into());

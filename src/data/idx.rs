@@ -1,0 +1,87 @@
+//! IDX, the format of MNIST: a magic number, dimensions, raw numbers. By hand, because the crates for it are GPL or
+//! tied to one data set.
+
+use std::io::Read;
+
+use super::table::{Kind, Table};
+use crate::config::printable;
+use crate::error::{Error, Result};
+
+/// The first dimension counts rows; all others together are columns. Reads no more than `limit` rows.
+pub fn read(mut input: impl Read, file: &str, limit: Option<usize>) -> Result<Table> {
+    let shown = printable(file);
+    let wrong = |what: String| Error::input(format!("{shown}: {what}"));
+    let short = |_| wrong("the file ends before its header says".into());
+    let mut magic = [0; 4];
+    input.read_exact(&mut magic).map_err(short)?;
+    let [0, 0, kind, dimensions @ 1..=255] = magic else {
+        return Err(wrong("not an IDX file: it does not begin with two zero bytes and a type".into()));
+    };
+    let size = match kind {
+        0x08 | 0x09 => 1,
+        0x0b => 2,
+        0x0c | 0x0d => 4,
+        0x0e => 8,
+        other => return Err(wrong(format!("IDX type 0x{other:02x} is not known"))),
+    };
+    let mut sizes = Vec::new();
+    for _ in 0..dimensions {
+        let mut word = [0; 4];
+        input.read_exact(&mut word).map_err(short)?;
+        sizes.push(u32::from_be_bytes(word) as usize);
+    }
+    let rows = limit.map_or(sizes[0], |limit| limit.min(sizes[0]));
+    let width = sizes[1..].iter().try_fold(1usize, |product, &s| product.checked_mul(s));
+    let width = width
+        .filter(|w| (1..=1 << 24).contains(w))
+        .ok_or_else(|| wrong("its dimensions are absurd".into()))?;
+    if rows == 0 {
+        return Err(wrong("no rows of data".into()));
+    }
+    // Row by row: a header that lies about the number of rows costs nothing before the file ends.
+    let mut cells = Vec::new();
+    let mut row = vec![0; width * size];
+    for _ in 0..rows {
+        input.read_exact(&mut row).map_err(short)?;
+        cells.extend(row.chunks_exact(size).map(|bytes| decode(kind, bytes)));
+    }
+    let names = match width {
+        1 => vec!["y".to_owned()],
+        _ => (1..=width).map(|j| format!("x{j}")).collect(),
+    };
+    Ok(Table { kinds: vec![Kind::Number; width], names, cells })
+}
+
+fn decode(kind: u8, bytes: &[u8]) -> f64 {
+    let array4 = || bytes.try_into().expect("four bytes of a four-byte type");
+    match kind {
+        0x08 => f64::from(bytes[0]),
+        0x09 => f64::from(bytes[0] as i8),
+        0x0b => f64::from(i16::from_be_bytes(bytes.try_into().expect("two bytes of a two-byte type"))),
+        0x0c => f64::from(i32::from_be_bytes(array4())),
+        0x0d => f64::from(f32::from_be_bytes(array4())),
+        _ => f64::from_be_bytes(bytes.try_into().expect("eight bytes of an eight-byte type")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_rows() {
+        let file = [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 255];
+        let table = read(&file[..], "x", None).unwrap();
+        assert_eq!((table.width(), table.cells), (2, vec![1.0, 2.0, 3.0, 255.0]));
+        assert_eq!(read(&file[..], "x", Some(1)).unwrap().rows(), 1);
+    }
+
+    #[test]
+    fn a_lying_header_is_refused_without_reserving_memory() {
+        let lie = [0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        assert!(read(&lie[..], "x", None).unwrap_err().to_string().contains("absurd"));
+        let long = [0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff, 1];
+        assert!(read(&long[..], "x", None).unwrap_err().to_string().contains("ends before"));
+        assert!(read(&b"PK\x03\x04"[..], "x", None).unwrap_err().to_string().contains("not an IDX file"));
+    }
+}

@@ -1,0 +1,541 @@
+//! Delimited text, whitespace-separated text and ARFF into a [`Table`]. What is not clean is refused with its place;
+//! nothing is repaired silently.
+
+use std::io::Read;
+
+use super::table::{Kind, Levels, Table};
+use crate::config::printable;
+use crate::error::{Error, Result};
+
+/// So many bad cells are listed; all are counted.
+const LISTED: usize = 10;
+/// With `categorical = "auto"`, a column is categorical if one of so many first cells is not a number.
+const LOOKED_AT: usize = 100;
+
+/// How to read text.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub syntax: Syntax,
+    /// `None`: the first line is a header if one of its cells is not a number.
+    pub header: Option<bool>,
+    /// Column names, instead of a header.
+    pub names: Option<Vec<String>>,
+    /// Lines to pass over before anything else.
+    pub skip_lines: usize,
+    /// Lines that begin with this byte are passed over.
+    pub comment: Option<u8>,
+    /// Cells that mean "missing".
+    pub missing: Vec<String>,
+    pub categorical: Categorical,
+    /// Columns whose cells are texts whatever they look like: targets, clusters, strata.
+    pub labels: Vec<String>,
+    /// Characters to cut off the end of such texts.
+    pub strip: String,
+    /// Read no more rows than this.
+    pub rows: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    Delimited(u8),
+    Whitespace,
+    Arff,
+}
+
+/// Which columns hold levels.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Categorical {
+    Auto,
+    Columns(Vec<String>),
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules {
+            syntax: Syntax::Delimited(b','),
+            header: None,
+            names: None,
+            skip_lines: 0,
+            comment: None,
+            missing: Vec::new(),
+            categorical: Categorical::Columns(Vec::new()),
+            labels: Vec::new(),
+            strip: String::new(),
+            rows: None,
+        }
+    }
+}
+
+/// Reads `input`, called `file` in messages.
+pub fn read(input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
+    match rules.syntax {
+        Syntax::Arff => super::arff::read(input, file, rules),
+        Syntax::Delimited(delimiter) => Reader::new(input, file, rules, delimiter).read(),
+        Syntax::Whitespace => Reader::new(SingleSpaces::new(input), file, rules, b' ').read(),
+    }
+}
+
+/// A reader half way through a file.
+pub(super) struct Reader<'a, R: Read> {
+    reader: csv::Reader<R>,
+    file: String,
+    rules: &'a Rules,
+    builder: Builder,
+    line_offset: u64,
+}
+
+/// A table in the making, with what is wrong so far.
+pub(super) struct Builder {
+    pub table: Table,
+    missing: Vec<Vec<u8>>,
+    strip: Vec<u8>,
+    file: String,
+    bad: Vec<String>,
+    bad_count: usize,
+}
+
+impl<'a, R: Read> Reader<'a, R> {
+    pub(super) fn new(input: R, file: &str, rules: &'a Rules, delimiter: u8) -> Self {
+        let reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(delimiter)
+            .comment(rules.comment)
+            .trim(csv::Trim::All)
+            .buffer_capacity(1 << 18)
+            .from_reader(input);
+        let builder = Builder::new(file, rules);
+        Reader { reader, file: printable(file), rules, builder, line_offset: 0 }
+    }
+
+    /// Lines in front of `input` that were read by someone else, and a table whose columns are known.
+    pub(super) fn after(mut self, lines: u64, table: Table) -> Self {
+        self.line_offset = lines;
+        self.builder.table = table;
+        self
+    }
+
+    pub(super) fn read(mut self) -> Result<Table> {
+        let mut record = csv::ByteRecord::new();
+        let mut looked_at: Vec<(u64, csv::ByteRecord)> = Vec::new();
+        let known = self.builder.table.width() > 0;
+        for _ in 0..self.rules.skip_lines {
+            self.next(&mut record)?;
+        }
+        let mut first = !known;
+        let mut started = known;
+        while let Some(line) = self.next(&mut record)? {
+            if std::mem::take(&mut first) {
+                strip_bom(&mut record);
+                if self.name_columns(&record)? {
+                    continue;
+                }
+            }
+            if !started {
+                // Kinds of columns are settled on the first rows, which then are read like all others.
+                looked_at.push((line, record.clone()));
+                started = looked_at.len() >= LOOKED_AT || self.rules.categorical != Categorical::Auto;
+                if started {
+                    self.settle(&mut looked_at)?;
+                }
+                continue;
+            }
+            self.builder.row(line, &record);
+            if self.rules.rows.is_some_and(|rows| self.builder.table.rows() >= rows) {
+                break;
+            }
+        }
+        if !started && !first {
+            self.settle(&mut looked_at)?;
+        }
+        let rows = self.rules.rows;
+        let mut table = self.builder.finish()?;
+        if let Some(rows) = rows {
+            table.truncate(rows);
+        }
+        Ok(table)
+    }
+
+    fn settle(&mut self, looked_at: &mut Vec<(u64, csv::ByteRecord)>) -> Result<()> {
+        self.builder.settle_kinds(self.rules, looked_at)?;
+        looked_at.drain(..).for_each(|(line, record)| self.builder.row(line, &record));
+        Ok(())
+    }
+
+    /// Reads a record and says on which line it starts; `None` at the end.
+    fn next(&mut self, record: &mut csv::ByteRecord) -> Result<Option<u64>> {
+        let start = self.reader.position().line();
+        let more = self.reader.read_byte_record(record);
+        let more = more.map_err(|e| Error::input(format!("{}: {}", self.file, describe(&e))))?;
+        if !more {
+            return Ok(None);
+        }
+        // A lone blank line is a missing value to one reader and nothing to another: ask instead of guessing. A
+        // comment line is passed over like a blank one, and may be meant.
+        let inside = record.iter().map(|c| c.iter().filter(|&&b| b == b'\n').count() as u64).sum::<u64>();
+        let lines = self.reader.position().line() - start;
+        if lines > 1 + inside && !self.reader.is_done() && self.rules.comment.is_none() {
+            self.builder.refuse(format!("{}:{}: blank line", self.file, start + self.line_offset));
+        }
+        let line = self.reader.position().line().saturating_sub(1 + inside).max(start);
+        Ok(Some(line + self.line_offset))
+    }
+
+    /// Names from the config, the first line or thin air; true if the first line was a header.
+    fn name_columns(&mut self, record: &csv::ByteRecord) -> Result<bool> {
+        let is_header = self
+            .rules
+            .header
+            .unwrap_or_else(|| self.rules.names.is_none() && looks_like_header(record, self.rules));
+        let width = record.len();
+        let names = match &self.rules.names {
+            Some(names) if names.len() == width => names.clone(),
+            Some(names) => {
+                let message = format!(
+                    "{}: {} cells a row, and `data.names` has {} names",
+                    self.file,
+                    width,
+                    names.len()
+                );
+                return Err(Error::input(message));
+            }
+            None if is_header => self.header(record)?,
+            None if width == 1 => vec!["y".to_owned()],
+            None => (1..=width).map(|j| format!("x{j}")).collect(),
+        };
+        self.builder.table.kinds = vec![Kind::Number; names.len()];
+        self.builder.table.names = names;
+        Ok(is_header)
+    }
+
+    fn header(&self, record: &csv::ByteRecord) -> Result<Vec<String>> {
+        let at = |j: usize, what: String| Error::input(format!("{}:1: column {}: {what}", self.file, j + 1));
+        let mut names: Vec<String> = Vec::new();
+        for (j, cell) in record.iter().enumerate() {
+            let name = std::str::from_utf8(cell).map_err(|_| at(j, "its name is not valid UTF-8".into()))?;
+            if name.is_empty() || name.contains('\0') {
+                return Err(at(j, "it has no name".into()));
+            }
+            if let Some(twin) = names.iter().position(|n| n == name) {
+                let message = format!("the name \"{}\" is that of column {} too", printable(name), twin + 1);
+                return Err(at(j, message));
+            }
+            names.push(name.to_owned());
+        }
+        Ok(names)
+    }
+}
+
+impl Builder {
+    pub(super) fn new(file: &str, rules: &Rules) -> Self {
+        Builder {
+            table: Table::default(),
+            missing: rules.missing.iter().map(|m| m.as_bytes().to_vec()).collect(),
+            strip: rules.strip.as_bytes().to_vec(),
+            file: printable(file),
+            bad: Vec::new(),
+            bad_count: 0,
+        }
+    }
+
+    /// Which columns hold levels: those the config says, or those that look it.
+    pub(super) fn settle_kinds(&mut self, rules: &Rules, first: &[(u64, csv::ByteRecord)]) -> Result<()> {
+        let wanted: Vec<usize> = match &rules.categorical {
+            Categorical::Columns(columns) => columns
+                .iter()
+                .map(|c| self.table.find(c))
+                .collect::<Result<_>>()
+                .map_err(|e| self.in_file(e))?,
+            Categorical::Auto => {
+                let texts = |j: usize| {
+                    let text = |(_, r): &(u64, csv::ByteRecord)| {
+                        r.get(j).is_some_and(|c| !self.is_missing(c) && number(c).is_err() && !c.is_empty())
+                    };
+                    first.iter().any(text)
+                };
+                (0..self.table.width()).filter(|&j| texts(j)).collect()
+            }
+        };
+        let labels = rules.labels.iter().map(|c| self.table.find(c)).collect::<Result<Vec<_>>>();
+        for j in wanted.into_iter().chain(labels.map_err(|e| self.in_file(e))?) {
+            self.table.kinds[j] = Kind::Levels(Levels::default());
+        }
+        Ok(())
+    }
+
+    fn in_file(&self, error: Error) -> Error {
+        Error::input(format!("{}: {error}", self.file))
+    }
+
+    fn is_missing(&self, cell: &[u8]) -> bool {
+        self.missing.iter().any(|m| m == cell)
+    }
+
+    /// Adds a row, or notes what is wrong with it.
+    pub(super) fn row(&mut self, line: u64, record: &csv::ByteRecord) {
+        let width = self.table.width();
+        if record.len() != width {
+            self.refuse(format!("{}:{line}: {} cells where {width} are expected", self.file, record.len()));
+            return;
+        }
+        for (j, cell) in record.iter().enumerate() {
+            let value = self.value(j, cell);
+            self.table.cells.push(value.unwrap_or(f64::NAN));
+            if let Err(why) = value {
+                self.refuse(self.place(line, j, cell, why));
+            }
+        }
+    }
+
+    fn value(&mut self, j: usize, cell: &[u8]) -> std::result::Result<f64, &'static str> {
+        if self.is_missing(cell) {
+            return Ok(f64::NAN);
+        }
+        match &mut self.table.kinds[j] {
+            Kind::Number => number(cell),
+            Kind::Levels(_) if cell.is_empty() => {
+                Err("is a missing value; `data.missing` says what to do with those")
+            }
+            Kind::Levels(levels) => {
+                std::str::from_utf8(cell).map_err(|_| "is not valid UTF-8")?;
+                let end = cell.iter().rposition(|b| !self.strip.contains(b)).map_or(0, |last| last + 1);
+                Ok(levels.code(&cell[..end]) as f64)
+            }
+        }
+    }
+
+    fn place(&self, line: u64, j: usize, cell: &[u8], why: &str) -> String {
+        let text = clip(&printable(&String::from_utf8_lossy(cell)));
+        let name = printable(&self.table.names[j]);
+        format!("{}:{line}: column \"{name}\" ({}): \"{text}\" {why}", self.file, j + 1)
+    }
+
+    pub(super) fn refuse(&mut self, message: String) {
+        self.bad_count += 1;
+        if self.bad.len() < LISTED {
+            self.bad.push(message);
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<Table> {
+        if self.bad_count > 0 {
+            let mut message = self.bad.join("\n");
+            if self.bad_count > self.bad.len() {
+                message += &format!("\n{}: {} errors in all", self.file, self.bad_count);
+            }
+            return Err(Error::input(message));
+        }
+        if self.table.cells.is_empty() {
+            return Err(Error::input(format!("{}: no rows of data", self.file)));
+        }
+        Ok(self.table)
+    }
+}
+
+/// The I/O error that csv wraps, or its own words.
+fn describe(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::Io(io) => io.to_string(),
+        _ => error.to_string(),
+    }
+}
+
+fn strip_bom(record: &mut csv::ByteRecord) {
+    if record.get(0).is_some_and(|c| c.starts_with(b"\xef\xbb\xbf")) {
+        let cells: Vec<Vec<u8>> = record.iter().map(<[u8]>::to_vec).collect();
+        *record = csv::ByteRecord::new();
+        for (j, cell) in cells.iter().enumerate() {
+            let cell = if j == 0 { cell[3..].trim_ascii() } else { &cell[..] };
+            record.push_field(cell.strip_prefix(b"\"").and_then(|c| c.strip_suffix(b"\"")).unwrap_or(cell));
+        }
+    }
+}
+
+/// A first line with a cell that no one would take for a number, good or bad.
+fn looks_like_header(record: &csv::ByteRecord, rules: &Rules) -> bool {
+    let marker = |cell: &[u8]| {
+        matches!(cell, b"?" | b"NA" | b"na" | b".") || rules.missing.iter().any(|m| m.as_bytes() == cell)
+    };
+    record.iter().any(|cell| {
+        let text = String::from_utf8_lossy(cell);
+        !text.is_empty() && text.parse::<f64>().is_err() && !marker(cell) || text.contains('\0')
+    })
+}
+
+/// A finite number. `f64::from_str` also takes `nan`, `inf` and literals that overflow to infinity.
+pub(super) fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
+    if cell.is_empty() {
+        return Err("is a missing value; `data.missing` says what to do with those");
+    }
+    if matches!(cell, b"?" | b"NA" | b"na" | b"." | b"NaN" | b"nan") {
+        return Err("marks a missing value; name the marker in `data.missing_values`");
+    }
+    let text = std::str::from_utf8(cell).map_err(|_| "is not valid UTF-8")?;
+    match text.parse::<f64>() {
+        Ok(v) if v.is_finite() => Ok(v),
+        Ok(_) => Err("is not a finite number"),
+        Err(_) if text.contains(['\t', ';']) => {
+            Err("is not a number; `data.delimiter` says what separates cells")
+        }
+        Err(_) => Err("is not a number; `data.categorical` names columns of text"),
+    }
+}
+
+fn clip(text: &str) -> String {
+    if text.chars().count() <= 40 { text.to_owned() } else { text.chars().take(40).chain(['…']).collect() }
+}
+
+/// Text whose runs of blanks are single spaces, without those at the ends of lines.
+struct SingleSpaces<R> {
+    inner: R,
+    buffer: Vec<u8>,
+    /// A blank is due before the next visible byte.
+    pending: bool,
+    line_start: bool,
+}
+
+impl<R: Read> SingleSpaces<R> {
+    fn new(inner: R) -> Self {
+        SingleSpaces { inner, buffer: Vec::new(), pending: false, line_start: true }
+    }
+}
+
+impl<R: Read> Read for SingleSpaces<R> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        // A pending blank may need room for one byte more than was read.
+        let half = (out.len() / 2).max(1);
+        loop {
+            self.buffer.resize(half, 0);
+            let read = self.inner.read(&mut self.buffer)?;
+            if read == 0 {
+                return Ok(0);
+            }
+            let mut len = 0;
+            for &byte in &self.buffer[..read] {
+                match byte {
+                    b' ' | b'\t' | b'\r' => self.pending = !self.line_start,
+                    b'\n' => {
+                        (self.pending, self.line_start) = (false, true);
+                        out[len] = byte;
+                        len += 1;
+                    }
+                    _ => {
+                        if std::mem::take(&mut self.pending) {
+                            out[len] = b' ';
+                            len += 1;
+                        }
+                        self.line_start = false;
+                        out[len] = byte;
+                        len += 1;
+                    }
+                }
+            }
+            if len > 0 {
+                return Ok(len);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &[u8], rules: Rules) -> std::result::Result<Table, String> {
+        read(text, "t.csv", &rules).map_err(|e| e.to_string())
+    }
+
+    fn values(text: &[u8]) -> Vec<f64> {
+        parse(text, Rules::default()).unwrap().cells
+    }
+
+    fn error(text: &[u8]) -> String {
+        parse(text, Rules::default()).unwrap_err()
+    }
+
+    #[test]
+    fn clean_forms_read_alike() {
+        let clean = values(b"a,b\n1,2\n3,4\n");
+        assert_eq!(clean, [1.0, 2.0, 3.0, 4.0]);
+        let forms: [&[u8]; 8] = [
+            b"a,b\r\n1,2\r\n3,4\r\n",
+            b"a,b\n1,2\n3,4",
+            b"\xef\xbb\xbfa,b\n1,2\n3,4\n",
+            b"\xef\xbb\xbf\"a\",b\n1,2\n3,4\n",
+            b"\"a\",\"b\"\n\"1\",\"2\"\n3,4\n",
+            b"a , b\n 1, 2 \n3,4\n",
+            b"1,2\n3,4\n",
+            b"a,b\n1,2\n3,4\n\n",
+        ];
+        for form in forms {
+            assert_eq!(values(form), clean, "{}", String::from_utf8_lossy(form));
+        }
+        let spaces = Rules { syntax: Syntax::Whitespace, ..Rules::default() };
+        assert_eq!(parse(b"  1\t 2 \r\n3  4\n", spaces).unwrap().cells, clean);
+    }
+
+    #[test]
+    fn levels_are_coded_and_markers_are_missing() {
+        let rules = Rules {
+            categorical: Categorical::Auto,
+            missing: vec!["?".into()],
+            labels: vec!["y".into()],
+            strip: ".".into(),
+            comment: Some(b'|'),
+            ..Rules::default()
+        };
+        let table = parse(b"|junk\nsex,age,y\nm,1,0\nf,?,1.\n?,3,1\n", rules).unwrap();
+        assert_eq!(table.rows(), 3);
+        assert!(matches!(&table.kinds[0], Kind::Levels(l) if l.names() == ["m", "f"]));
+        assert_eq!(table.kinds[1], Kind::Number);
+        assert!(matches!(&table.kinds[2], Kind::Levels(l) if l.names() == ["0", "1"]));
+        assert_eq!(table.column(2).collect::<Vec<_>>(), [0.0, 1.0, 1.0]);
+        assert!(table.column(0).nth(2).unwrap().is_nan() && table.column(1).nth(1).unwrap().is_nan());
+    }
+
+    #[test]
+    fn names_skipped_lines_and_row_limits() {
+        let rules = Rules {
+            names: Some(vec!["a".into(), "b".into()]),
+            skip_lines: 1,
+            rows: Some(1),
+            ..Rules::default()
+        };
+        let table = parse(b"junk\n1,2\n3,4\n", rules).unwrap();
+        assert_eq!((table.names, table.cells), (vec!["a".to_owned(), "b".to_owned()], vec![1.0, 2.0]));
+    }
+
+    #[test]
+    fn bad_cells_are_named_by_line_and_column() {
+        assert!(
+            error(b"a,b\n1,2\n3,abc\n").starts_with("t.csv:3: column \"b\" (2): \"abc\" is not a number")
+        );
+        assert!(error(b"1,2\n3,\n").starts_with("t.csv:2: column \"x2\" (2): \"\" is a missing value"));
+        for (cell, why) in [
+            ("nan", "marks a missing value"),
+            ("?", "marks a missing value"),
+            ("inf", "is not a finite number"),
+            ("1e400", "is not a finite number"),
+            ("0x10", "is not a number"),
+            ("1;5", "is not a number"),
+        ] {
+            let expected = format!("t.csv:3: column \"a\" (1): \"{cell}\" {why}");
+            assert!(error(format!("a\n1\n{cell}\n").as_bytes()).starts_with(&expected), "{cell}");
+        }
+        assert!(error(b"a\n\xff\n").contains("not valid UTF-8"));
+        assert!(!error(b"a\n\x1b]0;x\x07\n").contains('\x1b'));
+    }
+
+    #[test]
+    fn broken_tables_are_refused() {
+        assert!(error(b"a,b\n1,2\n3\n").contains("t.csv:3: 1 cells where 2 are expected"));
+        assert!(error(b"a,a\n1,2\n").contains("the name \"a\" is that of column 1 too"));
+        assert!(error(b"a,\n1,2\n").contains("it has no name"));
+        assert!(error(b"a,b\n").contains("no rows of data"));
+        assert!(error(b"a\n1\n\n2\n").contains("t.csv:3: blank line"));
+        assert!(error(b"a\n\n\n1\n2\n").contains("blank line"));
+        assert!(error(b"a,b\n\"1,2\n3,4\n").contains("t.csv:2"));
+        let many = "x\n".repeat(30);
+        assert!(error(format!("a\n{many}").as_bytes()).ends_with("30 errors in all"));
+    }
+}

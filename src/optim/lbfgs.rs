@@ -1,0 +1,395 @@
+//! L-BFGS (Nocedal and Wright 2006, Algorithm 7.4) for a block of searches in step: each round evaluates one trial point
+//! of every search that is still open, so that an objective can answer all of them with one pass over the data. By
+//! hand, because no crate evaluates several problems at once; a search does the same whatever its neighbours do.
+
+use std::collections::VecDeque;
+
+use ndarray::Array2;
+
+use super::{Minimum, Status};
+use crate::math::dot;
+
+/// The objectives of a block.
+pub trait BlockObjective {
+    /// Value and gradient of search `active[i]` at row i of `theta`.
+    fn evaluate(
+        &self,
+        active: &[usize],
+        theta: &Array2<f64>,
+        values: &mut [f64],
+        gradients: &mut Array2<f64>,
+    );
+}
+
+/// H₀⁻¹: an approximate inverse Hessian that holds for all searches of a block.
+pub trait Preconditioner: Sync {
+    fn apply(&self, v: &[f64]) -> Vec<f64>;
+}
+
+/// When searches end.
+pub struct Settings<'a> {
+    pub max_iterations: usize,
+    /// √(n gᵀH⁻¹g) that is close enough, with n = `mass`.
+    pub tolerance: f64,
+    pub mass: f64,
+    /// Largest gradient entry that is close enough.
+    pub gradient: f64,
+    pub preconditioner: Option<&'a dyn Preconditioner>,
+    /// Weight of Σ|θⱼ| over the first `l1_len` entries, added to the objective (OWL-QN, Andrew and Gao 2007).
+    pub l1: f64,
+    pub l1_len: usize,
+}
+
+/// Pairs of steps and gradient changes that are kept.
+const MEMORY: usize = 10;
+/// Wolfe conditions (Nocedal and Wright 2006, (3.6)).
+const SUFFICIENT_DECREASE: f64 = 1e-4;
+const CURVATURE: f64 = 0.9;
+/// Trials of one line search.
+const MAX_TRIALS: usize = 40;
+/// A search that rounding stops within this factor of the wanted gradient has converged.
+const STALLED: f64 = 1e3;
+/// Rounding noise of the objective, relative.
+const NOISE: f64 = 1e-15;
+
+/// A point with its loss and gradient.
+#[derive(Clone)]
+struct Point {
+    theta: Vec<f64>,
+    value: f64,
+    gradient: Vec<f64>,
+}
+
+/// One search half way.
+struct Search {
+    here: Point,
+    /// Pseudo-gradient: the gradient, with the steepest subgradient of the L1 part.
+    slope: Vec<f64>,
+    pairs: VecDeque<(Vec<f64>, Vec<f64>, f64)>,
+    direction: Vec<f64>,
+    /// Directional derivative at `here`; negative.
+    descent: f64,
+    step: f64,
+    low: f64,
+    high: f64,
+    trials: usize,
+    iterations: usize,
+    end: Option<Status>,
+}
+
+/// Minimises all objectives of a block from their starts.
+pub fn minimise_block(
+    objective: &dyn BlockObjective,
+    starts: Vec<Vec<f64>>,
+    settings: &Settings,
+) -> Vec<Minimum> {
+    let mut searches: Vec<Search> = starts.into_iter().map(Search::new).collect();
+    let p = searches.first().map_or(0, |s| s.here.theta.len());
+    let mut open: Vec<usize> = (0..searches.len()).collect();
+    let mut first = true;
+    while !open.is_empty() {
+        let mut theta = Array2::zeros((open.len(), p));
+        for (mut row, &s) in theta.outer_iter_mut().zip(&open) {
+            let point = if first { searches[s].here.theta.clone() } else { searches[s].trial(settings) };
+            row.iter_mut().zip(point).for_each(|(r, t)| *r = t);
+        }
+        let mut values = vec![0.0; open.len()];
+        let mut gradients = Array2::zeros((open.len(), p));
+        objective.evaluate(&open, &theta, &mut values, &mut gradients);
+        for (i, &s) in open.iter().enumerate() {
+            let theta = theta.row(i).to_vec();
+            let value = values[i] + settings.l1_norm(&theta);
+            let point = Point { theta, value, gradient: gradients.row(i).to_vec() };
+            searches[s].receive(point, first, settings);
+        }
+        first = false;
+        open.retain(|&s| searches[s].end.is_none());
+    }
+    searches.into_iter().map(Search::minimum).collect()
+}
+
+impl Settings<'_> {
+    fn l1_norm(&self, theta: &[f64]) -> f64 {
+        if self.l1 == 0.0 { 0.0 } else { self.l1 * theta[..self.l1_len].iter().map(|t| t.abs()).sum::<f64>() }
+    }
+}
+
+impl Search {
+    fn new(theta: Vec<f64>) -> Search {
+        Search {
+            here: Point { theta, value: f64::NAN, gradient: Vec::new() },
+            slope: Vec::new(),
+            pairs: VecDeque::new(),
+            direction: Vec::new(),
+            descent: 0.0,
+            step: 0.0,
+            low: 0.0,
+            high: f64::INFINITY,
+            trials: 0,
+            iterations: 1,
+            end: None,
+        }
+    }
+
+    /// The next point to evaluate; under L1 it stays in the orthant of `here`.
+    fn trial(&self, settings: &Settings) -> Vec<f64> {
+        let mut trial: Vec<f64> =
+            self.here.theta.iter().zip(&self.direction).map(|(t, d)| t + self.step * d).collect();
+        if settings.l1 > 0.0 {
+            for (j, t) in trial[..settings.l1_len].iter_mut().enumerate() {
+                let side = if self.here.theta[j] != 0.0 { self.here.theta[j] } else { -self.slope[j] };
+                if *t * side <= 0.0 {
+                    *t = 0.0;
+                }
+            }
+        }
+        trial
+    }
+
+    fn receive(&mut self, point: Point, first: bool, settings: &Settings) {
+        if first {
+            if !point.value.is_finite() || point.gradient.iter().any(|g| !g.is_finite()) {
+                self.here = point;
+                self.end = Some(Status::Failed);
+                return;
+            }
+            self.here = point;
+            self.begin(settings);
+            return;
+        }
+        self.iterations += 1;
+        self.trials += 1;
+        let enough = self.here.value + SUFFICIENT_DECREASE * self.step * self.descent;
+        let ascent = dot(&point.gradient, &self.direction);
+        let noise = NOISE * self.here.value.abs();
+        let flat = point.value <= self.here.value + noise && -self.step * self.descent <= noise;
+        let too_high = point.value.is_nan() || point.value > enough;
+        if too_high && !flat {
+            self.high = self.step;
+        } else if settings.l1 == 0.0 && !flat && ascent < CURVATURE * self.descent {
+            self.low = self.step;
+        } else {
+            self.accept(point, settings);
+            return;
+        }
+        let closed = self.high.is_finite() && self.high - self.low <= 1e-14 * self.high;
+        if self.trials >= MAX_TRIALS || closed {
+            // Nothing lower along this direction: forget the curvature once, then say so.
+            if self.pairs.is_empty() {
+                let steepest = self.slope.iter().fold(0.0f64, |m, g| m.max(g.abs()));
+                let done = steepest <= STALLED * settings.gradient;
+                self.end = Some(if done { Status::Ok } else { Status::MaxIter });
+            } else {
+                self.pairs.clear();
+                self.begin(settings);
+            }
+            return;
+        }
+        self.step = if self.high.is_finite() { self.shorter(&point) } else { 2.0 * self.step };
+    }
+
+    /// The minimum of the parabola through both ends where it lies well inside the bracket, else the middle.
+    fn shorter(&self, trial: &Point) -> f64 {
+        let middle = 0.5 * (self.low + self.high);
+        if self.low > 0.0 || !trial.value.is_finite() {
+            return middle;
+        }
+        let curve = trial.value - self.here.value - self.step * self.descent;
+        let parabola = -0.5 * self.descent * self.step * self.step / curve;
+        parabola.clamp(0.1 * self.high, 0.5 * self.high)
+    }
+
+    fn accept(&mut self, point: Point, settings: &Settings) {
+        let s: Vec<f64> = point.theta.iter().zip(&self.here.theta).map(|(a, b)| a - b).collect();
+        let y: Vec<f64> = point.gradient.iter().zip(&self.here.gradient).map(|(a, b)| a - b).collect();
+        let sy = dot(&s, &y);
+        if sy > 1e-12 * (dot(&s, &s) * dot(&y, &y)).sqrt() {
+            if self.pairs.len() == MEMORY {
+                self.pairs.pop_front();
+            }
+            self.pairs.push_back((s, y, 1.0 / sy));
+        }
+        self.here = point;
+        self.begin(settings);
+    }
+
+    /// A new direction from `here`, or the end of the search.
+    fn begin(&mut self, settings: &Settings) {
+        self.slope = self.pseudo_gradient(settings);
+        let steepest = self.slope.iter().fold(0.0f64, |m, g| m.max(g.abs()));
+        let mut direction: Vec<f64> = self.two_loop(settings).iter().map(|d| -d).collect();
+        if settings.l1 > 0.0 {
+            for (d, g) in direction.iter_mut().zip(&self.slope) {
+                if *d * g > 0.0 {
+                    *d = 0.0;
+                }
+            }
+        }
+        let descent = dot(&direction, &self.slope);
+        let close = -settings.mass * descent <= settings.tolerance * settings.tolerance;
+        if steepest == 0.0 || close && steepest <= settings.gradient {
+            self.end = Some(Status::Ok);
+        } else if self.iterations >= settings.max_iterations {
+            self.end = Some(Status::MaxIter);
+        } else if descent.is_nan() || descent >= 0.0 {
+            if self.pairs.is_empty() {
+                self.end = Some(Status::Ok);
+                return;
+            }
+            self.pairs.clear();
+            self.begin(settings);
+            return;
+        }
+        let scaled = self.pairs.is_empty() && settings.preconditioner.is_none();
+        self.step = if scaled { 1.0 / dot(&self.slope, &self.slope).sqrt().max(1.0) } else { 1.0 };
+        (self.direction, self.descent) = (direction, descent);
+        (self.low, self.high, self.trials) = (0.0, f64::INFINITY, 0);
+    }
+
+    /// Of L + λ Σ|θⱼ|: where θⱼ = 0 the steeper side, or 0 if both go up.
+    fn pseudo_gradient(&self, settings: &Settings) -> Vec<f64> {
+        let mut slope = self.here.gradient.clone();
+        if settings.l1 > 0.0 {
+            for (j, g) in slope[..settings.l1_len].iter_mut().enumerate() {
+                let theta = self.here.theta[j];
+                *g = match theta {
+                    t if t > 0.0 => *g + settings.l1,
+                    t if t < 0.0 => *g - settings.l1,
+                    _ => (*g - settings.l1).max(0.0) + (*g + settings.l1).min(0.0),
+                };
+            }
+        }
+        slope
+    }
+
+    /// H·slope by the two-loop recursion (Nocedal and Wright 2006, Algorithm 7.4).
+    fn two_loop(&self, settings: &Settings) -> Vec<f64> {
+        let mut q = self.slope.clone();
+        let mut alphas = Vec::with_capacity(self.pairs.len());
+        for (s, y, rho) in self.pairs.iter().rev() {
+            let alpha = rho * dot(s, &q);
+            add_scaled(&mut q, -alpha, y);
+            alphas.push(alpha);
+        }
+        match (settings.preconditioner, self.pairs.back()) {
+            (Some(preconditioner), _) => q = preconditioner.apply(&q),
+            (None, Some((_, y, rho))) => {
+                let scale = 1.0 / (rho * dot(y, y));
+                q.iter_mut().for_each(|v| *v *= scale);
+            }
+            (None, None) => {}
+        }
+        for ((s, y, rho), alpha) in self.pairs.iter().zip(alphas.into_iter().rev()) {
+            let beta = rho * dot(y, &q);
+            add_scaled(&mut q, alpha - beta, s);
+        }
+        q
+    }
+
+    fn minimum(self) -> Minimum {
+        let status = self.end.unwrap_or(Status::MaxIter);
+        if status == Status::Failed {
+            return Minimum::failed(self.here.theta, self.iterations);
+        }
+        let gradient = self.slope.iter().fold(0.0f64, |m, g| m.max(g.abs()));
+        Minimum {
+            theta: self.here.theta,
+            value: self.here.value,
+            iterations: self.iterations,
+            gradient,
+            status,
+        }
+    }
+}
+
+fn add_scaled(a: &mut [f64], scale: f64, b: &[f64]) {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += scale * b);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rosenbrock's valley in pairs of coordinates, shifted by the number of the search.
+    struct Rosenbrock;
+
+    impl BlockObjective for Rosenbrock {
+        fn evaluate(
+            &self,
+            active: &[usize],
+            theta: &Array2<f64>,
+            values: &mut [f64],
+            gradients: &mut Array2<f64>,
+        ) {
+            for (i, &s) in active.iter().enumerate() {
+                let (x, y) = (theta[[i, 0]] - s as f64, theta[[i, 1]]);
+                values[i] = (1.0 - x).powi(2) + 100.0 * (y - x * x).powi(2);
+                gradients[[i, 0]] = -2.0 * (1.0 - x) - 400.0 * x * (y - x * x);
+                gradients[[i, 1]] = 200.0 * (y - x * x);
+            }
+        }
+    }
+
+    fn settings() -> Settings<'static> {
+        Settings {
+            max_iterations: 500,
+            tolerance: 1e-6,
+            mass: 1.0,
+            gradient: 1e-8,
+            preconditioner: None,
+            l1: 0.0,
+            l1_len: 0,
+        }
+    }
+
+    #[test]
+    fn every_search_of_a_block_finds_its_own_minimum() {
+        let starts: Vec<Vec<f64>> = (0..5).map(|s| vec![s as f64 - 1.2, 1.0 + 0.1 * s as f64]).collect();
+        let minima = minimise_block(&Rosenbrock, starts.clone(), &settings());
+        for (s, m) in minima.iter().enumerate() {
+            assert_eq!(m.status, Status::Ok);
+            assert!((m.theta[0] - 1.0 - s as f64).abs() < 1e-7 && (m.theta[1] - 1.0).abs() < 1e-7);
+            assert!(m.iterations < 80, "{}", m.iterations);
+        }
+        // Search 0 does the same alone.
+        assert_eq!(minimise_block(&Rosenbrock, starts[..1].to_vec(), &settings())[0], minima[0]);
+    }
+
+    /// ½(θ − c)² + λ|θ|: soft thresholding.
+    struct Quadratic([f64; 3]);
+
+    impl BlockObjective for Quadratic {
+        fn evaluate(
+            &self,
+            active: &[usize],
+            theta: &Array2<f64>,
+            values: &mut [f64],
+            gradients: &mut Array2<f64>,
+        ) {
+            for i in 0..active.len() {
+                for j in 0..3 {
+                    let e = theta[[i, j]] - self.0[j];
+                    values[i] += 0.5 * e * e;
+                    gradients[[i, j]] = e;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn l1_thresholds_softly_and_spares_the_last_entry() {
+        let settings = Settings { l1: 1.0, l1_len: 2, ..settings() };
+        let minimum =
+            minimise_block(&Quadratic([3.0, 0.5, 0.5]), vec![vec![-1.0, 2.0, 0.0]], &settings).remove(0);
+        let exact = [2.0, 0.0, 0.5];
+        assert!(minimum.theta.iter().zip(exact).all(|(t, e)| (t - e).abs() < 1e-7), "{:?}", minimum.theta);
+        assert_eq!(minimum.theta[1], 0.0, "exactly zero");
+        assert!((minimum.value - (0.5 + 2.0 + 0.125)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_start_that_is_not_finite_fails() {
+        let minimum = minimise_block(&Rosenbrock, vec![vec![f64::NAN, 0.0]], &settings()).remove(0);
+        assert_eq!(minimum.status, Status::Failed);
+    }
+}

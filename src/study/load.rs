@@ -1,0 +1,328 @@
+//! The files of an experiment, read and prepared once; and the rows of each repeat.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ndarray::Array1;
+use rand::distr::Distribution;
+use rand_distr::Open01;
+use sha2::{Digest, Sha256};
+
+use super::hex;
+use crate::config::{
+    BaseConfig, CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse, printable,
+};
+use crate::data::files::SearchPath;
+use crate::data::prepare::{self, Frame, Notes, Recipe};
+use crate::data::split::split;
+use crate::data::table::{Kind, Table};
+use crate::data::text::{Categorical, Rules, Syntax};
+use crate::data::{Dataset, Format, read};
+use crate::error::{Error, Result};
+use crate::rng::{Purpose, Rng, Seed};
+
+/// A file that went into the study.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Input {
+    pub path: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// Training rows, and test rows if there are any.
+pub type Rows = (Arc<Dataset>, Option<Arc<Dataset>>);
+
+/// Everything read from files.
+#[derive(Default)]
+pub struct Sources {
+    pub inputs: Vec<Input>,
+    pub notes: Notes,
+    /// Historical rows for an empirical base measure.
+    pub history: Option<Dataset>,
+    data: Source,
+    recipe: Recipe,
+}
+
+/// What the rows of a repeat are made of.
+#[derive(Default)]
+enum Source {
+    /// Drawn by the seed of the repeat.
+    #[default]
+    Simulated,
+    /// Split anew in each repeat, and prepared after that.
+    Split(Frame),
+    /// The same in each repeat.
+    Fixed(Rows),
+}
+
+impl Sources {
+    pub fn read(experiment: &Experiment, search: &SearchPath) -> Result<Sources> {
+        let config = &experiment.data;
+        let mut sources = Sources { recipe: recipe(config), ..Sources::default() };
+        if let Some(files) = &config.train {
+            let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search)?;
+            let test = match &config.test {
+                Some(test) => Some(sources.read_part(
+                    test,
+                    config.test_labels.as_ref(),
+                    config,
+                    config.test_rows,
+                    search,
+                )?),
+                None => None,
+            };
+            let names = files.as_slice().iter().chain(config.test.iter().flat_map(Files::as_slice));
+            let names = printable(&names.cloned().collect::<Vec<_>>().join(", "));
+            let in_files = |e: Error| Error::input(format!("{names}: {e}"));
+            let (train, test, notes) = prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
+            sources.notes = notes;
+            sources.data = match config.split {
+                Some(_) => Source::Split(train),
+                None => {
+                    let parts = (train.head(config.rows), test.map(|t| t.head(config.test_rows)));
+                    Source::Fixed(sources.finish(parts.0, parts.1).map_err(in_files)?)
+                }
+            };
+        }
+        if let Some(BaseConfig::Empirical { file }) = experiment.prior.as_ref().and_then(|p| p.base.as_ref())
+        {
+            let table = sources.read_file(file, &rules(config, None), config, search)?;
+            let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
+            // The columns of the data, whatever their order here.
+            let columns = sources.columns().map(<[String]>::to_vec);
+            let recipe =
+                Recipe { columns: columns.or(sources.recipe.columns.clone()), ..sources.recipe.clone() };
+            let (frame, _, _) = prepare::frames(table, None, &recipe).map_err(in_file)?;
+            sources.history = Some(prepare::finish(frame, None, &recipe).map_err(in_file)?.0);
+        }
+        Ok(sources)
+    }
+
+    fn read_part(
+        &mut self,
+        files: &Files,
+        labels: Option<&Files>,
+        config: &DataConfig,
+        rows: Option<usize>,
+        search: &SearchPath,
+    ) -> Result<Table> {
+        // Rows may be limited while reading only where no later step needs the others.
+        let limit = rows.filter(|&r| r > 0 && files.as_slice().len() == 1 && config.split.is_none());
+        let mut table = Table::default();
+        for file in files.as_slice() {
+            let part = self.read_file(file, &rules(config, limit), config, search)?;
+            table.append(part, file)?;
+        }
+        if let Some(labels) = labels {
+            let mut responses = Table::default();
+            for file in labels.as_slice() {
+                let rules = Rules {
+                    names: Some(vec![LABELS.into()]),
+                    header: Some(false),
+                    labels: vec![LABELS.into()],
+                    strip: config.strip.clone().unwrap_or_default(),
+                    syntax: Syntax::Whitespace,
+                    rows: limit,
+                    ..Rules::default()
+                };
+                responses.append(self.read_file(file, &rules, config, search)?, file)?;
+            }
+            table = beside(table, responses)?;
+        }
+        Ok(table)
+    }
+
+    fn read_file(
+        &mut self,
+        name: &str,
+        rules: &Rules,
+        config: &DataConfig,
+        search: &SearchPath,
+    ) -> Result<Table> {
+        let path = search.find(name)?;
+        self.inputs.push(Input::of(&path)?);
+        let format = config.format.unwrap_or_else(|| guess(name));
+        let is_label_file = rules.names.as_deref().is_some_and(|n| n == [LABELS]);
+        match format {
+            FileFormat::Idx => read(&path, Format::Idx, rules),
+            _ if is_label_file => read(&path, Format::Text, rules),
+            FileFormat::Csv => read(&path, Format::Text, rules),
+            FileFormat::Whitespace => {
+                read(&path, Format::Text, &Rules { syntax: Syntax::Whitespace, ..rules.clone() })
+            }
+            FileFormat::Arff => read(&path, Format::Text, &Rules { syntax: Syntax::Arff, ..rules.clone() }),
+        }
+    }
+
+    /// Names of the columns that the files became.
+    fn columns(&self) -> Option<&[String]> {
+        match &self.data {
+            Source::Simulated => None,
+            Source::Split(frame) => Some(frame.columns()),
+            Source::Fixed((train, _)) => Some(&train.columns),
+        }
+    }
+
+    fn finish(&self, train: Frame, test: Option<Frame>) -> Result<Rows> {
+        let (train, test) = prepare::finish(train, test, &self.recipe)?;
+        Ok((Arc::new(train), test.filter(|t| t.n() > 0).map(Arc::new)))
+    }
+
+    /// The rows of the repeat with this seed.
+    pub fn rows(&self, config: &DataConfig, seed: Seed) -> Result<Rows> {
+        let (train, test) = match (&self.data, &config.simulate) {
+            (Source::Simulated, Some(truth)) => {
+                let (train, test) = truth.draw(&mut seed.stream(Purpose::Data, 0, 0));
+                let cut = |data: Dataset, rows: Option<usize>| match rows {
+                    Some(rows) if rows < data.n() => data.head(rows),
+                    _ => data,
+                };
+                let test = test.map(|t| cut(t, config.test_rows)).filter(|t| t.n() > 0);
+                (Arc::new(cut(train, config.rows)), test.map(Arc::new))
+            }
+            (Source::Simulated, None) => return Err(Error::input("the experiment has no data")),
+            (Source::Fixed(rows), _) => rows.clone(),
+            (Source::Split(frame), _) => {
+                let spec = config.split.as_ref().expect("a frame is kept only to be split");
+                let classes = frame.y().filter(|_| spec.stratify()).map(|y| y.to_vec());
+                let mut rng = seed.stream(Purpose::Split, 0, 0);
+                let (train, test) = split(frame.n(), classes.as_deref(), spec.share(), &mut rng);
+                let (train, test) = frame.split(&train, &test);
+                self.finish(train.head(config.rows), Some(test.head(config.test_rows)))?
+            }
+        };
+        match &config.response {
+            None => Ok((train, test)),
+            Some(response) => {
+                let mut rng = seed.stream(Purpose::Data, 1, 0);
+                let train = with_response(&train, response, &mut rng)?;
+                let test = test.map(|t| with_response(&t, response, &mut rng)).transpose()?;
+                Ok((Arc::new(train), test.map(Arc::new)))
+            }
+        }
+    }
+}
+
+/// Name of the column that a file of labels becomes.
+const LABELS: &str = "label";
+
+/// The format that a file's name suggests.
+fn guess(name: &str) -> FileFormat {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    match name {
+        n if n.ends_with(".arff") => FileFormat::Arff,
+        n if n.ends_with("-ubyte") || n.ends_with(".idx") => FileFormat::Idx,
+        _ => FileFormat::Csv,
+    }
+}
+
+fn rules(config: &DataConfig, rows: Option<usize>) -> Rules {
+    let byte = |text: &Option<String>| text.as_ref().and_then(|t| t.bytes().next());
+    Rules {
+        syntax: Syntax::Delimited(byte(&config.delimiter).unwrap_or(b',')),
+        header: config.header,
+        names: config.names.clone(),
+        skip_lines: config.skip_lines.unwrap_or(0),
+        comment: byte(&config.comment),
+        missing: config.missing_values.clone(),
+        categorical: match &config.categorical {
+            None => Categorical::Columns(Vec::new()),
+            Some(CategoricalConfig::Columns(columns)) => Categorical::Columns(columns.clone()),
+            Some(CategoricalConfig::Auto(_)) => Categorical::Auto,
+        },
+        labels: config.target.iter().cloned().collect(),
+        strip: config.strip.clone().unwrap_or_default(),
+        rows,
+    }
+}
+
+fn recipe(config: &DataConfig) -> Recipe {
+    Recipe {
+        columns: config.columns.clone(),
+        target: config.target.clone().or_else(|| config.labels.as_ref().map(|_| LABELS.to_owned())),
+        classes: config.classes.clone(),
+        dummies: config.dummies,
+        unseen: config.unseen,
+        missing: config.missing,
+        constant: config.constant,
+        standardise: config.standardise,
+        standardise_by: config.standardise_by,
+        divide: config.divide.map(|d| d.get()),
+    }
+}
+
+/// The label column to the right of the covariates.
+fn beside(table: Table, labels: Table) -> Result<Table> {
+    if table.rows() != labels.rows() {
+        let message = format!("{} rows of data and {} labels", table.rows(), labels.rows());
+        return Err(Error::input(message));
+    }
+    if table.names.iter().any(|n| n == LABELS) {
+        return Err(Error::input(format!("the data have a column \"{LABELS}\" besides the file of labels")));
+    }
+    let width = table.width();
+    let cells = table
+        .cells
+        .chunks_exact(width)
+        .zip(&labels.cells)
+        .flat_map(|(row, y)| row.iter().chain([y]))
+        .copied();
+    Ok(Table {
+        cells: cells.collect(),
+        names: table.names.iter().chain(&labels.names).cloned().collect(),
+        kinds: table.kinds.iter().chain(&labels.kinds).cloned().collect::<Vec<Kind>>(),
+    })
+}
+
+/// Responses drawn from a model of the covariates.
+fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng) -> Result<Dataset> {
+    let SimulatedResponse::Logistic(coefficients) = response;
+    let mut beta = Array1::zeros(data.d());
+    for (name, value) in coefficients {
+        let place = data.columns.iter().position(|c| c == name).ok_or_else(|| {
+            Error::input(format!(
+                "`data.response.logistic` names the column \"{}\", which the data lack",
+                printable(name)
+            ))
+        })?;
+        beta[place] = *value;
+    }
+    let draw = |margin: &f64| {
+        let u: f64 = Open01.sample(rng);
+        f64::from(u < 1.0 / (1.0 + libm::exp(-margin)))
+    };
+    let y: Array1<f64> = data.x.dot(&beta).iter().map(draw).collect();
+    Ok(Dataset::new(data.x.clone(), Some(y), data.columns.clone()))
+}
+
+impl Input {
+    pub fn of(path: &PathBuf) -> Result<Input> {
+        let fail =
+            |e: std::io::Error| Error::input(format!("{}: {e}", printable(&path.display().to_string())));
+        if !std::fs::metadata(path).map_err(fail)?.is_file() {
+            return Err(fail(std::io::Error::other("not a regular file")));
+        }
+        let mut file = std::fs::File::open(path).map_err(fail)?;
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; 1 << 20];
+        let mut bytes = 0;
+        loop {
+            let read = std::io::Read::read(&mut file, &mut buffer).map_err(fail)?;
+            if read == 0 {
+                break;
+            }
+            bytes += read as u64;
+            hash.update(&buffer[..read]);
+        }
+        Ok(Input { path: path.display().to_string(), bytes, sha256: hex(&hash.finalize()) })
+    }
+}
+
+/// The first row of a CSV file with these columns.
+pub fn read_parameters(path: &Path, names: &[String]) -> Result<Vec<f64>> {
+    let rules = Rules { header: Some(true), rows: Some(1), ..Rules::default() };
+    let table = read(path, Format::Text, &rules)?;
+    let recipe = Recipe { columns: Some(names.to_vec()), ..Recipe::default() };
+    let (frame, _, _) = prepare::frames(table, None, &recipe)?;
+    Ok(prepare::finish(frame, None, &recipe)?.0.x.row(0).to_vec())
+}

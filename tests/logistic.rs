@@ -1,0 +1,199 @@
+//! Logistic regression: exact laws of the intercept, score identities at every draw, symmetries, penalties.
+
+mod support;
+
+use std::io::Write;
+
+use npl::bootstrap::Draw;
+use npl::optim::Status;
+use npl::study::Trial;
+use statrs::distribution::{Beta, Binomial, ContinuousCDF, Discrete};
+use support::{SEEDS, assert_distribution, run, study};
+use tempfile::NamedTempFile;
+
+/// Responses alone: 6 ones and 4 zeros.
+const RESPONSES: [u8; 10] = [1, 1, 0, 1, 0, 1, 1, 0, 0, 1];
+
+fn file(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn responses() -> NamedTempFile {
+    file(&(String::from("y\n") + &RESPONSES.map(|y| format!("{y}\n")).concat()))
+}
+
+/// 60 rows of three correlated covariates and a response, its labels swapped if `flip`.
+fn covariates(flip: bool) -> NamedTempFile {
+    let mut text = String::from("a,b,c,y\n");
+    for i in 0..60u32 {
+        let (a, b) = (f64::from(i * 37 % 61) / 30.0 - 1.0, f64::from(i * 17 % 59) / 25.0 - 1.2);
+        let c = 0.5 * a - 0.3 * b + f64::from(i * 29 % 31) / 31.0;
+        let y = (a + 0.5 * b + f64::from(i * 13 % 23) / 11.0 - 1.0 > 0.0) != flip;
+        text += &format!("{a},{b},{c},{}\n", u8::from(y));
+    }
+    file(&text)
+}
+
+fn experiment(
+    seed: u64,
+    draws: usize,
+    data: &NamedTempFile,
+    columns: &str,
+    model: &str,
+    rest: &str,
+) -> String {
+    format!(
+        "name = \"t\"\nseed = {seed}\n[data]\ntrain = {:?}\ntarget = \"y\"\n{columns}\n[model.logistic]\n{model}\n\
+         {rest}\n[sampler]\nB = {draws}\ninit.beta = {{ normal = [0.0, 1.0] }}\n\
+         init.intercept = {{ normal = [0.0, 1.0] }}\n",
+        data.path().display().to_string()
+    )
+}
+
+fn sigmoid(draws: &[Draw]) -> Vec<f64> {
+    draws.iter().map(|d| 1.0 / (1.0 + (-d.minimum.theta.last().unwrap()).exp())).collect()
+}
+
+/// Weights inside the two classes add up to Beta(6, 4), and the intercept alone fits the share of ones exactly.
+#[test]
+fn an_intercept_alone_follows_a_beta_law() {
+    let data = responses();
+    let law = Beta::new(6.0, 4.0).unwrap();
+    for seed in SEEDS {
+        let draws = run(&experiment(seed, 20_000, &data, "columns = []", "penalty = \"none\"", ""));
+        assert!(draws.iter().all(|d| d.minimum.status == Status::Ok));
+        assert_distribution(&format!("seed {seed}"), &sigmoid(&draws), |x| law.cdf(x));
+    }
+}
+
+/// With Bernoulli(½) pseudo-responses: Beta(n₁ + αJ/T, n₀ + α(1 − J/T)) mixed over J ~ Bin(T, ½) with T of them, and
+/// Beta(n₁ + α/2, n₀ + α/2) with the exact weights of all atoms.
+#[test]
+fn an_intercept_with_a_prior_follows_its_own_law_for_every_truncation() {
+    let data = responses();
+    let prior = |rest: &str| {
+        format!(
+            "[prior]\nalpha = 4.0\n{rest}\nbase = {{ response = {{ bernoulli = 0.5, covariates = \"empirical\" }} }}\n"
+        )
+    };
+    let coin = Binomial::new(0.5, 3).unwrap();
+    let mixture = |x: f64| -> f64 {
+        let part = |j: u64| {
+            let share = 4.0 * j as f64 / 3.0;
+            coin.pmf(j) * Beta::new(6.0 + share, 4.0 + 4.0 - share).unwrap().cdf(x)
+        };
+        (0..=3).map(part).sum()
+    };
+    let exact = Beta::new(8.0, 6.0).unwrap();
+    for seed in SEEDS {
+        let three =
+            run(&experiment(seed, 20_000, &data, "columns = []", "penalty = \"none\"", &prior("T = 3")));
+        assert_distribution(&format!("T = 3, seed {seed}"), &sigmoid(&three), mixture);
+        let all = run(&experiment(seed, 20_000, &data, "columns = []", "penalty = \"none\"", &prior("")));
+        assert_distribution(&format!("exact, seed {seed}"), &sigmoid(&all), |x| exact.cdf(x));
+    }
+}
+
+/// At a minimum Σ w η = Σ w y and Σ w (y − η) xⱼ = γ g′(βⱼ), for every draw.
+#[test]
+fn the_score_identities_hold_at_every_draw() {
+    let data = covariates(false);
+    for (model, slope) in [
+        (
+            "penalty = { student_t = { a = 1.0, b = 0.5 } }\ngamma = 0.02",
+            &(|b: f64| 0.02 * 3.0 * b / (1.0 + b * b)) as &dyn Fn(f64) -> f64,
+        ),
+        ("penalty = \"ridge\"\ngamma = 0.1", &|b: f64| 0.1 * b),
+        ("penalty = \"none\"", &|_| 0.0),
+    ] {
+        let study = study(&experiment(1, 50, &data, "", model, ""));
+        let trial = study.trial(0).unwrap();
+        let draws = run(&experiment(1, 50, &data, "", model, ""));
+        for draw in &draws {
+            assert_eq!(draw.minimum.status, Status::Ok, "{model}");
+            let (residual, scores) = scores(&trial, draw);
+            assert!(residual.abs() < 1e-8, "{model}");
+            for (score, beta) in scores.iter().zip(&draw.minimum.theta) {
+                assert!((score - slope(*beta)).abs() < 1e-8, "{model}: at {beta}");
+            }
+        }
+    }
+}
+
+/// Σ w (y − η), and Σ w (y − η) xⱼ of each covariate, at a draw.
+fn scores(trial: &Trial, draw: &Draw) -> (f64, Vec<f64>) {
+    let f = trial.prior.posterior_draw(&trial.train, trial.seed, draw.index);
+    let (mass, ones) = f.responses();
+    let theta = &draw.minimum.theta;
+    let residual = |i: usize| {
+        let margin = trial.train.x.row(i).iter().zip(theta).map(|(x, b)| x * b).sum::<f64>() + theta[3];
+        ones[i] - mass[i] / (1.0 + (-margin).exp())
+    };
+    let score = |j: usize| (0..60).map(|i| residual(i) * trial.train.x[[i, j]]).sum::<f64>();
+    ((0..60).map(residual).sum(), (0..3).map(score).collect())
+}
+
+/// Lasso: the subgradient condition |Σ w (y − η) xⱼ| ≤ γ holds with equality exactly where β is not zero.
+#[test]
+fn the_lasso_sets_coefficients_to_zero_and_meets_its_optimality_conditions() {
+    let data = covariates(false);
+    let text = experiment(2, 40, &data, "", "penalty = \"lasso\"\ngamma = 0.12", "");
+    let (draws, trial) = (run(&text), study(&text).trial(0).unwrap());
+    assert!(draws.iter().any(|d| d.minimum.theta[..3].contains(&0.0)));
+    for draw in &draws {
+        for (score, beta) in scores(&trial, draw).1.iter().zip(&draw.minimum.theta) {
+            if *beta == 0.0 {
+                assert!(score.abs() <= 0.12 + 1e-6);
+            } else {
+                assert!((score - 0.12 * beta.signum()).abs() < 1e-6, "{score} at {beta}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_penalty_of_strength_zero_is_no_penalty_to_the_last_bit() {
+    let data = covariates(false);
+    let theta = |model: &str| -> Vec<Vec<f64>> {
+        run(&experiment(3, 20, &data, "", model, "")).into_iter().map(|d| d.minimum.theta).collect()
+    };
+    assert_eq!(
+        theta("penalty = { student_t = { a = 1.0, b = 1.0 } }\ngamma = 0"),
+        theta("penalty = \"none\"\ngamma = 0")
+    );
+}
+
+#[test]
+fn swapping_the_labels_changes_the_sign() {
+    let model = "penalty = { student_t = { a = 1.0, b = 1.0 } }\ngamma = \"1/n\"";
+    let (one, other) = (covariates(false), covariates(true));
+    let (one, other) =
+        (run(&experiment(1, 30, &one, "", model, "")), run(&experiment(1, 30, &other, "", model, "")));
+    for (a, b) in one.iter().zip(&other) {
+        assert!(a.minimum.theta.iter().zip(&b.minimum.theta).all(|(a, b)| (a + b).abs() < 1e-6));
+    }
+}
+
+/// Four rows that a line separates: without a penalty every draw is reported as separated, with one none is.
+#[test]
+fn separable_data_are_reported_not_left_to_diverge() {
+    let data = file("x,y\n-2,0\n-1,0\n1,1\n2,1\n");
+    let free = run(&experiment(1, 20, &data, "", "penalty = \"none\"", ""));
+    assert!(free.iter().all(|d| d.minimum.status == Status::Separated));
+    let penalised = run(&experiment(1, 20, &data, "", "penalty = \"ridge\"", ""));
+    assert!(penalised.iter().all(|d| d.minimum.status == Status::Ok));
+}
+
+/// Draws are the same bits whatever block they are in.
+#[test]
+fn a_draw_does_not_depend_on_its_block() {
+    let data = covariates(false);
+    let model = "penalty = { student_t = { a = 1.0, b = 1.0 } }";
+    let long = run(&experiment(1, 40, &data, "", model, ""));
+    for b in [1, 7, 16, 33] {
+        let short = run(&experiment(1, b, &data, "", model, ""));
+        assert!(short.iter().zip(&long).all(|(s, l)| s.minimum == l.minimum), "B = {b}");
+    }
+}
