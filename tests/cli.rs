@@ -594,6 +594,35 @@ fn data_come_from_files_of_many_forms() {
 }
 
 #[test]
+fn results_of_changed_data_are_not_overwritten_unasked() {
+    let place = Place::new();
+    place.write("d.csv", "a\n1\n2\n7\n").write("e.toml", FROM_FILE).ok(&["run", "e.toml"]);
+    place.ok(&["run", "e.toml"]);
+    let before = place.read("runs/f/samples.csv");
+    place.write("d.csv", "a\n1\n2\n8\n");
+    let refused = place.npl(&["run", "e.toml"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("an earlier version of") && refused.stderr.contains("d.csv"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(place.read("runs/f/samples.csv"), before);
+    place.ok(&["run", "e.toml", "--force"]);
+    assert_ne!(place.read("runs/f/samples.csv"), before);
+}
+
+/// A mean has nothing to be tested by: rows must not be put aside for that without a word.
+#[test]
+fn a_split_without_a_use_is_refused() {
+    let place = Place::new();
+    place.write("d.csv", "a\n1\n2\n7\n").write("e.toml", FROM_FILE);
+    let refused = place.npl(&["run", "e.toml", "--set", "data.split=0.3"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("split"), "{}", refused.stderr);
+}
+
+#[test]
 fn test_rows_are_a_file_or_a_share() {
     let place = Place::new();
     let base = FROM_FILE.replace("model.mean = {}", "model.normal = { sigma2 = 1.0 }");

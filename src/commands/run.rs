@@ -209,8 +209,11 @@ fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
     if args.quiet {
         return Ok(());
     }
-    let text =
-        format!("{}written to {}\n", summary::diagnostics(report), printable(&out.display().to_string()));
+    let folder = printable(&out.display().to_string());
+    let text = format!(
+        "{}written to {folder}; `npl summary {folder}` shows the posterior\n",
+        summary::diagnostics(report)
+    );
     if args.json || args.samples.is_some() {
         note(text.trim_end());
         return Ok(());

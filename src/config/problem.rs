@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Characters of a source line shown in an excerpt.
 const EXCERPT_WIDTH: usize = 100;
 /// Problems printed in full; a file with more of them is no experiment file.
-const MAX_SHOWN: usize = 1000;
+const MAX_SHOWN: usize = 30;
 
 /// The texts that places refer to.
 pub(super) struct Source {

@@ -200,7 +200,9 @@ impl Layout {
                     columns.push(table.names[j].clone());
                 }
                 Kind::Levels(levels) => {
-                    let mut sorted: Vec<(&String, usize)> = levels.names().iter().zip(0..).collect();
+                    let occurs = occurring(table, j, levels.names().len(), &target, &used, recipe);
+                    let mut sorted: Vec<(&String, usize)> =
+                        levels.names().iter().zip(0..).filter(|(_, code)| occurs[*code]).collect();
                     sorted.sort();
                     let skipped = usize::from(recipe.dummies == Dummies::DropFirst);
                     for (level, code) in sorted.into_iter().skip(skipped) {
@@ -220,6 +222,30 @@ impl Layout {
         };
         self.used.iter().filter_map(count).collect()
     }
+}
+
+/// Which levels of column j occur in a row that is kept: one that is found only beside missing values gets no dummy.
+fn occurring(
+    table: &Table,
+    j: usize,
+    levels: usize,
+    target: &Option<usize>,
+    used: &[usize],
+    recipe: &Recipe,
+) -> Vec<bool> {
+    let mut occurs = vec![false; levels];
+    for row in table.cells.chunks_exact(table.width()) {
+        if row[j].is_finite() && !is_dropped(table, row, used, target, recipe) {
+            occurs[row[j] as usize] = true;
+        }
+    }
+    occurs
+}
+
+/// Whether missing values cost the row its place.
+fn is_dropped(table: &Table, row: &[f64], used: &[usize], target: &Option<usize>, recipe: &Recipe) -> bool {
+    let counts = |j: &usize| recipe.missing != Missing::Mean || matches!(table.kinds[*j], Kind::Levels(_));
+    used.iter().chain(target).filter(|j| counts(j)).any(|&j| row[j].is_nan())
 }
 
 /// The test table with the level codes of the training table.
@@ -245,19 +271,13 @@ fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result
 fn frame(table: Table, layout: &Layout, recipe: &Recipe, notes: &mut Notes) -> Result<Frame> {
     let width = table.width();
     let y = layout.target.map(|t| responses(&table, t, recipe)).transpose()?;
-    let missing = |row: &[f64]| layout.used.iter().chain(&layout.target).any(|&j| row[j].is_nan());
-    let no_level = |row: &[f64]| {
-        let text = |&&j: &&usize| matches!(table.kinds[j], Kind::Levels(_));
-        layout.used.iter().chain(&layout.target).filter(text).any(|&j| row[j].is_nan())
-    };
     let mut kept = Vec::new();
     for (i, row) in table.cells.chunks_exact(width).enumerate() {
         notes.missing_cells += layout.used.iter().filter(|&&j| row[j].is_nan()).count();
-        match recipe.missing {
-            Missing::Error if missing(row) => return Err(first_missing(&table, layout, i)),
-            Missing::Drop if missing(row) => notes.dropped_rows += 1,
-            Missing::Mean if no_level(row) => notes.dropped_rows += 1,
-            _ => kept.push(i),
+        match is_dropped(&table, row, &layout.used, &layout.target, recipe) {
+            true if recipe.missing == Missing::Error => return Err(first_missing(&table, layout, i)),
+            true => notes.dropped_rows += 1,
+            false => kept.push(i),
         }
     }
     if kept.is_empty() {
@@ -429,6 +449,13 @@ mod tests {
         assert_eq!(notes.levels, [("c".to_owned(), 3)]);
         let all = Recipe { dummies: Dummies::KeepAll, ..recipe() };
         assert_eq!(frames(table(text), None, &all).unwrap().0.columns, ["a", "c_x", "c_y", "c_z"]);
+    }
+
+    #[test]
+    fn a_level_found_only_in_dropped_rows_gets_no_dummy() {
+        let drop = Recipe { missing: Missing::Drop, ..recipe() };
+        let text = "a,c,y\n1,x,1\n?,w,0\n3,z,1\n";
+        assert_eq!(frames(table(text), None, &drop).unwrap().0.columns, ["a", "c_z"]);
     }
 
     #[test]

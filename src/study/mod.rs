@@ -299,6 +299,10 @@ impl Study {
         let model = self.model(&train)?;
         let prior = self.prior(&train, model.as_ref())?;
         let start = self.start(model.as_ref(), &train, &prior)?;
+        if self.experiment.data.split.is_some() && !model.is_likelihood() {
+            let message = "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
+            return Err(self.problem("data.split", message));
+        }
         self.check_metrics(model.as_ref(), test.as_deref())?;
         Ok(Trial { seed, train, test, model, prior, start })
     }
