@@ -29,6 +29,11 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7])) + rest
 }
 
+/// Largest absolute value; 0 for nothing.
+pub fn largest<'a>(x: impl IntoIterator<Item = &'a f64>) -> f64 {
+    x.into_iter().fold(0.0, |m, v| m.max(v.abs()))
+}
+
 /// Arithmetic mean; NaN for nothing.
 pub fn mean(x: &[f64]) -> f64 {
     x.iter().sum::<f64>() / x.len() as f64

@@ -29,14 +29,13 @@ pub fn run(args: RunArgs) -> Result<()> {
         );
         return Err(Error::input(message).into());
     }
-    let seed_given = args.overrides.seed.is_some();
     let study = load(&args.config, &args.overrides, &[])?;
     let pool = pool(&args.overrides)?;
     let cancel = interruptible()?;
     let resolved = toml::to_string(&study.experiment)?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(&study.experiment.name));
     let folder = RunDir::open(&out, &resolved, study.inputs(), args.force)?;
-    if !args.quiet && !seed_given && !resolved_has_seed(&args)? {
+    if !args.quiet && study.seed_was_drawn() {
         note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
     }
     let clock = Clock::start();
@@ -46,13 +45,6 @@ pub fn run(args: RunArgs) -> Result<()> {
     results.write(samples, &clock, pool.current_num_threads(), seconds)?;
     announce(&args, &report, &out)?;
     enough_succeeded(&study, &report)
-}
-
-/// Whether the file or `--set` named a seed.
-fn resolved_has_seed(args: &RunArgs) -> Result<bool> {
-    let text = super::read_text(&args.config)?;
-    let document = npl::config::Document::parse("", &text, &args.overrides.set).map_err(Error::from)?;
-    Ok(document.has("seed"))
 }
 
 /// A flag that Ctrl-C, SIGTERM and SIGHUP set; a second signal ends the process at once.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use ndarray::Array2;
 
 use super::{Minimum, Status};
-use crate::math::dot;
+use crate::math::{dot, largest};
 
 /// The objectives of a block.
 pub trait BlockObjective {
@@ -176,7 +176,7 @@ impl Search {
         if self.trials >= MAX_TRIALS || closed {
             // Nothing lower along this direction: forget the curvature once, then say so.
             if self.pairs.is_empty() {
-                let steepest = self.slope.iter().fold(0.0f64, |m, g| m.max(g.abs()));
+                let steepest = largest(&self.slope);
                 let done = steepest <= STALLED * settings.gradient;
                 self.end = Some(if done { Status::Ok } else { Status::MaxIter });
             } else {
@@ -216,7 +216,7 @@ impl Search {
     /// A new direction from `here`, or the end of the search.
     fn begin(&mut self, settings: &Settings) {
         self.slope = self.pseudo_gradient(settings);
-        let steepest = self.slope.iter().fold(0.0f64, |m, g| m.max(g.abs()));
+        let steepest = largest(&self.slope);
         let mut direction: Vec<f64> = self.two_loop(settings).iter().map(|d| -d).collect();
         if settings.l1 > 0.0 {
             for (d, g) in direction.iter_mut().zip(&self.slope) {
@@ -291,7 +291,7 @@ impl Search {
         if status == Status::Failed {
             return Minimum::failed(self.here.theta, self.iterations);
         }
-        let gradient = self.slope.iter().fold(0.0f64, |m, g| m.max(g.abs()));
+        let gradient = largest(&self.slope);
         Minimum {
             theta: self.here.theta,
             value: self.here.value,

@@ -83,6 +83,11 @@ impl Study {
         )
     }
 
+    /// Neither the file nor an override named a seed.
+    pub fn seed_was_drawn(&self) -> bool {
+        !self.document.has("seed")
+    }
+
     pub fn repeats(&self) -> usize {
         self.experiment.repeats.get()
     }
