@@ -25,17 +25,23 @@ impl SearchPath {
         SearchPath(data_dir.map(Path::to_owned).into_iter().chain(env).chain(fixed).collect())
     }
 
-    /// The first place that holds `name`.
+    /// The first place that holds `name`, or its twin: `x.gz` where `x` is named, and the other way round.
     pub fn find(&self, name: &str) -> Result<PathBuf> {
         let path = Path::new(name);
+        let twin = match name.strip_suffix(".gz") {
+            Some(plain) => plain.to_owned(),
+            None => format!("{name}.gz"),
+        };
+        let place = |folder: &Path| {
+            [folder.join(path), folder.join(&twin)].into_iter().find(|candidate| candidate.exists())
+        };
         if path.is_absolute() {
-            return if path.exists() { Ok(path.to_owned()) } else { Err(self.not_found(name, &[])) };
+            return place(Path::new("")).ok_or_else(|| self.not_found(name, &[]));
         }
-        let tried: Vec<PathBuf> = self.0.iter().map(|dir| dir.join(path)).collect();
-        match tried.iter().find(|p| p.exists()) {
-            Some(found) => Ok(found.clone()),
-            None => Err(self.not_found(name, &tried)),
-        }
+        self.0.iter().find_map(|folder| place(folder)).ok_or_else(|| {
+            let tried: Vec<PathBuf> = self.0.iter().map(|folder| folder.join(path)).collect();
+            self.not_found(name, &tried)
+        })
     }
 
     fn not_found(&self, name: &str, tried: &[PathBuf]) -> Error {
@@ -104,6 +110,27 @@ impl Read for Limited {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_found_compressed_or_not() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let search = SearchPath(vec![first.path().to_owned(), second.path().to_owned()]);
+        let write = |folder: &tempfile::TempDir, name: &str| std::fs::write(folder.path().join(name), "x");
+        write(&second, "a.csv").unwrap();
+        assert_eq!(search.find("a.csv.gz").unwrap(), second.path().join("a.csv"));
+        write(&second, "a.csv.gz").unwrap();
+        assert_eq!(search.find("a.csv.gz").unwrap(), second.path().join("a.csv.gz"));
+        write(&first, "a.csv.gz").unwrap();
+        assert_eq!(
+            search.find("a.csv").unwrap(),
+            first.path().join("a.csv.gz"),
+            "folders come in their order"
+        );
+        let absolute = second.path().join("a.csv.gz.gz").display().to_string();
+        assert_eq!(search.find(&absolute).unwrap(), second.path().join("a.csv.gz"));
+        let error = search.find("b.csv").unwrap_err().to_string();
+        assert!(error.contains("b.csv: no such file") && !error.contains(".gz"), "{error}");
+    }
 
     #[test]
     fn too_much_data_is_an_error_not_an_end() {
