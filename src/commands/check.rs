@@ -1,22 +1,29 @@
 //! `npl check`: validate only; the resolved experiment, and what it will cost.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
+use ndarray::Array1;
 use npl::bootstrap::posterior_bootstrap;
 use npl::config::printable;
+use npl::data::Dataset;
+use npl::data::prepare::{Dummies, Notes};
 use npl::kernel::Level;
+use npl::math::{mean, sd};
 use npl::runner::label;
 use npl::samples::STATISTICS;
-use npl::study::Study;
+use npl::study::{Study, Trial};
 
-use super::text::{bytes, seconds};
+use super::text::{bytes, percent, seconds};
 use super::{load, pool, print};
 use crate::cli::CheckArgs;
 
 /// Draws are timed for about this long.
 const TIMED: f64 = 0.5;
+/// So many categorical columns are listed.
+const LISTED: usize = 20;
 /// Bytes of a number as text, with its comma.
 const CELL: f64 = 20.0;
 
@@ -38,14 +45,7 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
     let trial = study.trial(0)?;
     let names = trial.model.names();
     let (n, d, p) = (trial.train.n(), trial.train.d(), names.len());
-    let tests = trial.test.as_ref().map_or("no test rows".into(), |t| format!("{} test rows", t.n()));
-    let files: Vec<String> = study
-        .inputs()
-        .iter()
-        .map(|i| format!("{} ({}, sha256 {}…)", i.path, bytes(i.bytes as f64), &i.sha256[..12]))
-        .collect();
-    let mut lines = vec![format!("data        {n} rows x {d} columns, {tests}")];
-    lines.extend(files.into_iter().map(|f| format!("            {f}")));
+    let mut lines = data(study, &trial);
     let shown =
         if p > 6 { format!("{}, …, {}", names[..3].join(", "), names[p - 1]) } else { names.join(", ") };
     lines.push(format!("parameters  {p}: {shown}"));
@@ -76,11 +76,118 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
     Ok(lines)
 }
 
+/// What the data of the first repeat are, and how they came to be.
+fn data(study: &Study, trial: &Trial) -> Vec<String> {
+    let (train, notes) = (&trial.train, study.notes());
+    let tests = trial.test.as_ref().map_or("no test rows".into(), |t| counted(t.n(), "test row"));
+    let rows = counted(train.n(), "training row");
+    let mut lines = vec![format!("data        {rows} x {}, {tests}", counted(train.d(), "column"))];
+    lines.extend(
+        study.inputs().iter().map(|i| {
+            format!("            {} ({}, sha256 {}…)", i.path, bytes(i.bytes as f64), &i.sha256[..12])
+        }),
+    );
+    let config = &study.experiment.data;
+    if !notes.levels.is_empty() {
+        lines.extend(levels(notes, config.dummies));
+    }
+    if !config.missing_values.is_empty() {
+        lines.extend(missing(notes, &config.missing_values));
+    }
+    lines.extend(constants(notes, train));
+    if let Some(y) = &train.y {
+        let test = trial.test.as_ref().and_then(|t| t.y.as_ref());
+        lines.extend(response(y, "training").into_iter().map(|what| format!("response    {what}")));
+        lines.extend(test.and_then(|y| response(y, "test")).map(|what| format!("            {what}")));
+    }
+    lines
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The first few of a list, and how many more there are.
+fn few(items: &[String], most: usize) -> String {
+    let shown = items[..items.len().min(most)].join(", ");
+    if items.len() > most { format!("{shown} and {} more", items.len() - most) } else { shown }
+}
+
+/// Categorical columns: how many levels, and which of them has no dummy.
+fn levels(notes: &Notes, dummies: Dummies) -> Vec<String> {
+    let of = |(name, levels): &(String, Vec<String>)| {
+        let mut shown = levels.clone();
+        if let (Dummies::DropFirst, Some(first)) = (dummies, shown.first_mut()) {
+            *first += " (no dummy)";
+        }
+        format!("            {name}: {}: {}", counted(levels.len(), "level"), few(&shown, 5))
+    };
+    let skipped = if dummies == Dummies::DropFirst { 1 } else { 0 };
+    let made: usize = notes.levels.iter().map(|(_, levels)| levels.len().saturating_sub(skipped)).sum();
+    let numeric = notes.columns.len() - made;
+    let title = format!("columns     {numeric} numeric, {} of text as {made} dummies", notes.levels.len());
+    let more = notes.levels.len().saturating_sub(LISTED);
+    let more = (more > 0).then(|| format!("            and {more} more"));
+    [title].into_iter().chain(notes.levels.iter().take(LISTED).map(of)).chain(more).collect()
+}
+
+fn missing(notes: &Notes, markers: &[String]) -> Vec<String> {
+    let cells: usize = notes.missing.iter().map(|(_, count)| count).sum();
+    if cells == 0 {
+        let markers: Vec<String> = markers.iter().map(|m| format!("\"{m}\"")).collect();
+        return vec![format!("missing     none: no cell is {}", markers.join(" or "))];
+    }
+    let mut columns = notes.missing.clone();
+    columns.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let columns: Vec<String> = columns.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    let rows = counted(notes.missing_rows, "row");
+    let mut lines = vec![format!("missing     {} in {rows} of {}", counted(cells, "cell"), notes.rows)];
+    lines.push(format!("            by column: {}", few(&columns, 5)));
+    if notes.dropped_rows > 0 {
+        lines.push(format!("            {} left out", counted(notes.dropped_rows, "row")));
+    }
+    if notes.imputed_cells > 0 {
+        let cells = counted(notes.imputed_cells, "cell");
+        lines.push(format!("            {cells} imputed by the mean of the column"));
+    }
+    lines
+}
+
+/// Columns that tell the model nothing: all training values are equal.
+fn constants(notes: &Notes, train: &Dataset) -> Vec<String> {
+    let constant = |j: &usize| train.n() > 1 && train.x.column(*j).iter().all(|v| *v == train.x[[0, *j]]);
+    let kept: Vec<String> = (0..train.d()).filter(constant).map(|j| train.columns[j].clone()).collect();
+    let used: HashSet<&String> = train.columns.iter().collect();
+    let dropped: Vec<String> = notes.columns.iter().filter(|c| !used.contains(c)).cloned().collect();
+    [(kept, "with one value in all training rows"), (dropped, "left out: one value in all training rows")]
+        .into_iter()
+        .filter(|(columns, _)| !columns.is_empty())
+        .map(|(columns, why)| {
+            format!("constant    {} {why}: {}", counted(columns.len(), "column"), few(&columns, 5))
+        })
+        .collect()
+}
+
+/// Shares of classes, or mean and sd; nothing of no rows.
+fn response(y: &Array1<f64>, part: &str) -> Option<String> {
+    let n = y.len();
+    if n == 0 {
+        return None;
+    }
+    if y.iter().all(|&y| y == 0.0 || y == 1.0) {
+        let ones = y.sum();
+        return Some(format!("1 in {} of {n} {part} rows ({ones})", percent(ones / n as f64)));
+    }
+    let y = y.as_slice().expect("responses are contiguous");
+    Some(format!("mean {:.4}, sd {:.4} in {n} {part} rows", mean(y), sd(y)))
+}
+
 /// Seconds per draw, from the first draws of the real thing.
 fn time_draws(study: &Study, pool: &rayon::ThreadPool) -> Result<f64> {
     let trial = study.trial(0)?.scheme(pool, &AtomicBool::new(false))?;
     let (started, mut done) = (Instant::now(), 0);
-    let mut batch = pool.current_num_threads() as u64;
+    // Draws of a block share work: fewer of them would look dearer than they are.
+    let mut batch = (pool.current_num_threads() * trial.model.block_size()) as u64;
     while done < study.draws() as u64 && started.elapsed().as_secs_f64() < TIMED {
         let end = (done + batch).min(study.draws() as u64);
         posterior_bootstrap(&trial.plan(), done..end, pool, &AtomicBool::new(false), |_| Ok(()))?;

@@ -101,13 +101,23 @@ pub struct Recipe {
     pub divide: Option<f64>,
 }
 
-/// What the data became, for people.
+/// What the data became, for people. Training and test files are counted together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notes {
-    pub missing_cells: usize,
+    /// Rows read.
+    pub rows: usize,
+    /// Columns with missing cells, and how many those are.
+    pub missing: Vec<(String, usize)>,
+    /// Rows with missing cells.
+    pub missing_rows: usize,
+    /// Rows left out because of them.
     pub dropped_rows: usize,
-    /// Levels of each categorical column.
-    pub levels: Vec<(String, usize)>,
+    /// Missing cells of the other rows, which get the mean of their column.
+    pub imputed_cells: usize,
+    /// Categorical columns, with the levels of the rows that are kept, in alphabetical order.
+    pub levels: Vec<(String, Vec<String>)>,
+    /// Columns with their dummies, before constant ones are left out.
+    pub columns: Vec<String>,
 }
 
 /// Rows with dummies and target, missing numbers still NaN: what is split and then standardised.
@@ -119,13 +129,20 @@ pub struct Frame {
     dummy: Vec<bool>,
 }
 
+/// The columns of a table that are used.
+struct Chosen {
+    covariates: Vec<usize>,
+    target: Option<usize>,
+}
+
 /// How a table becomes a frame: one entry per output column.
 struct Layout {
+    chosen: Chosen,
     /// Source column, and the level code of a dummy.
     sources: Vec<(usize, Option<usize>)>,
     columns: Vec<String>,
-    target: Option<usize>,
-    used: Vec<usize>,
+    /// Categorical columns, with their levels in alphabetical order.
+    levels: Vec<(String, Vec<String>)>,
 }
 
 impl Frame {
@@ -166,86 +183,121 @@ impl Frame {
 
 /// Tables of one data set into frames with the same columns: the training table, and the test table if it is apart.
 pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Frame, Option<Frame>, Notes)> {
-    let layout = Layout::new(&train, recipe)?;
-    let mut notes = Notes { levels: layout.levels(&train), ..Notes::default() };
+    let chosen = Chosen::new(&train, recipe)?;
+    let mut notes = Notes::default();
+    let kept = chosen.kept(&train, recipe, &mut notes)?;
+    let layout = Layout::new(&train, &kept, chosen, recipe);
     let test = test.map(|t| align(&train, t, &layout, recipe)).transpose()?;
-    let test = test.map(|t| frame(t, &layout, recipe, &mut notes)).transpose()?;
-    let train = frame(train, &layout, recipe, &mut notes)?;
+    let test = test
+        .map(|t| {
+            let kept = layout.chosen.kept(&t, recipe, &mut notes)?;
+            frame(t, &kept, &layout, recipe)
+        })
+        .transpose()?;
+    let train = frame(train, &kept, &layout, recipe)?;
+    (notes.levels, notes.columns) = (layout.levels, layout.columns);
     Ok((train, test, notes))
 }
 
-impl Layout {
-    fn new(table: &Table, recipe: &Recipe) -> Result<Layout> {
+impl Chosen {
+    fn new(table: &Table, recipe: &Recipe) -> Result<Chosen> {
         let target = recipe.target.as_deref().map(|name| table.find(name)).transpose()?;
-        let used: Vec<usize> = match &recipe.columns {
+        let covariates: Vec<usize> = match &recipe.columns {
             Some(names) => names.iter().map(|n| table.find(n)).collect::<Result<_>>()?,
             None => (0..table.width()).filter(|&j| Some(j) != target).collect(),
         };
-        if let Some(name) = target.filter(|t| used.contains(t)).map(|t| &table.names[t]) {
+        if let Some(name) = target.filter(|t| covariates.contains(t)).map(|t| &table.names[t]) {
             return Err(Error::input(format!("the target \"{}\" is among `data.columns`", printable(name))));
         }
         // A response alone has an intercept to estimate.
-        if used.is_empty() && target.is_none() {
+        if covariates.is_empty() && target.is_none() {
             return Err(Error::input("no columns of the data are chosen"));
         }
-        if let Some(i) = (1..used.len()).find(|&i| used[..i].contains(&used[i])) {
-            let name = printable(&table.names[used[i]]);
+        let mut seen = vec![false; table.width()];
+        if let Some(&twice) = covariates.iter().find(|&&j| std::mem::replace(&mut seen[j], true)) {
+            let name = printable(&table.names[twice]);
             return Err(Error::input(format!("column \"{name}\" of the data is chosen twice")));
         }
-        let (mut sources, mut columns) = (Vec::new(), Vec::new());
-        for &j in &used {
-            match &table.kinds[j] {
-                Kind::Number => {
-                    sources.push((j, None));
-                    columns.push(table.names[j].clone());
-                }
-                Kind::Levels(levels) => {
-                    let occurs = occurring(table, j, levels.names().len(), &target, &used, recipe);
-                    let mut sorted: Vec<(&String, usize)> =
-                        levels.names().iter().zip(0..).filter(|(_, code)| occurs[*code]).collect();
-                    sorted.sort();
-                    let skipped = usize::from(recipe.dummies == Dummies::DropFirst);
-                    for (level, code) in sorted.into_iter().skip(skipped) {
-                        sources.push((j, Some(code)));
-                        columns.push(format!("{}_{level}", table.names[j]));
-                    }
+        Ok(Chosen { covariates, target })
+    }
+
+    fn all(&self) -> impl Iterator<Item = usize> {
+        self.covariates.iter().copied().chain(self.target)
+    }
+
+    /// The rows whose missing cells, if they have any, do not cost them their place; what is missing goes into `notes`.
+    fn kept(&self, table: &Table, recipe: &Recipe, notes: &mut Notes) -> Result<Vec<usize>> {
+        let fatal = |j: usize| recipe.missing != Missing::Mean || matches!(table.kinds[j], Kind::Levels(_));
+        let mut counts = vec![0; table.width()];
+        let mut kept = Vec::with_capacity(table.rows());
+        for (i, row) in table.cells.chunks_exact(table.width()).enumerate() {
+            if !row.iter().any(|v| v.is_nan()) {
+                kept.push(i);
+                continue;
+            }
+            let missing: Vec<usize> = self.all().filter(|&j| row[j].is_nan()).collect();
+            missing.iter().for_each(|&j| counts[j] += 1);
+            notes.missing_rows += usize::from(!missing.is_empty());
+            match missing.iter().find(|&&j| fatal(j)) {
+                Some(&j) if recipe.missing == Missing::Error => return Err(missing_cell(table, i, j)),
+                Some(_) => notes.dropped_rows += 1,
+                None => {
+                    notes.imputed_cells += missing.len();
+                    kept.push(i);
                 }
             }
         }
-        Ok(Layout { sources, columns, target, used })
-    }
-
-    fn levels(&self, table: &Table) -> Vec<(String, usize)> {
-        let count = |&j: &usize| match &table.kinds[j] {
-            Kind::Levels(levels) => Some((table.names[j].clone(), levels.names().len())),
-            Kind::Number => None,
-        };
-        self.used.iter().filter_map(count).collect()
-    }
-}
-
-/// Which levels of column j occur in a row that is kept: one that is found only beside missing values gets no dummy.
-fn occurring(
-    table: &Table,
-    j: usize,
-    levels: usize,
-    target: &Option<usize>,
-    used: &[usize],
-    recipe: &Recipe,
-) -> Vec<bool> {
-    let mut occurs = vec![false; levels];
-    for row in table.cells.chunks_exact(table.width()) {
-        if row[j].is_finite() && !is_dropped(table, row, used, target, recipe) {
-            occurs[row[j] as usize] = true;
+        if kept.is_empty() {
+            return Err(Error::input("every row of the data has a missing value"));
         }
+        notes.rows += table.rows();
+        for j in self.all().filter(|&j| counts[j] > 0) {
+            match notes.missing.iter_mut().find(|(name, _)| *name == table.names[j]) {
+                Some((_, count)) => *count += counts[j],
+                None => notes.missing.push((table.names[j].clone(), counts[j])),
+            }
+        }
+        Ok(kept)
     }
-    occurs
 }
 
-/// Whether missing values cost the row its place.
-fn is_dropped(table: &Table, row: &[f64], used: &[usize], target: &Option<usize>, recipe: &Recipe) -> bool {
-    let counts = |j: &usize| recipe.missing != Missing::Mean || matches!(table.kinds[*j], Kind::Levels(_));
-    used.iter().chain(target).filter(|j| counts(j)).any(|&j| row[j].is_nan())
+fn missing_cell(table: &Table, row: usize, column: usize) -> Error {
+    Error::input(format!(
+        "row {} of the data has no value in column \"{}\"; `data.missing` says what to do: \"drop\" or \"mean\"",
+        row + 1,
+        printable(&table.names[column])
+    ))
+}
+
+impl Layout {
+    fn new(table: &Table, kept: &[usize], chosen: Chosen, recipe: &Recipe) -> Layout {
+        let mut layout = Layout { chosen, sources: Vec::new(), columns: Vec::new(), levels: Vec::new() };
+        let skipped = usize::from(recipe.dummies == Dummies::DropFirst);
+        for &j in &layout.chosen.covariates {
+            let name = &table.names[j];
+            match &table.kinds[j] {
+                Kind::Number => {
+                    layout.sources.push((j, None));
+                    layout.columns.push(name.clone());
+                }
+                Kind::Levels(levels) => {
+                    // A level that is found only beside missing values gets no dummy.
+                    let mut occurs = vec![false; levels.names().len()];
+                    kept.iter().for_each(|&i| occurs[table.cells[i * table.width() + j] as usize] = true);
+                    let mut sorted: Vec<(&String, usize)> =
+                        levels.names().iter().zip(0..).filter(|(_, code)| occurs[*code]).collect();
+                    sorted.sort();
+                    for (level, code) in sorted.iter().skip(skipped) {
+                        layout.sources.push((j, Some(*code)));
+                        layout.columns.push(format!("{name}_{level}"));
+                    }
+                    let names = sorted.into_iter().map(|(level, _)| level.clone()).collect();
+                    layout.levels.push((name.clone(), names));
+                }
+            }
+        }
+        layout
+    }
 }
 
 /// The test table with the level codes of the training table.
@@ -253,7 +305,7 @@ fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result
     let mut both = Table { names: train.names.clone(), kinds: train.kinds.clone(), cells: Vec::new() };
     both.append(test, "the test data")?;
     if recipe.unseen == Unseen::Error {
-        for &j in &layout.used {
+        for &j in &layout.chosen.covariates {
             if let (Kind::Levels(old), Kind::Levels(new)) = (&train.kinds[j], &both.kinds[j])
                 && let Some(level) = new.names().get(old.names().len())
             {
@@ -268,52 +320,40 @@ fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result
     Ok(both)
 }
 
-fn frame(table: Table, layout: &Layout, recipe: &Recipe, notes: &mut Notes) -> Result<Frame> {
-    let width = table.width();
-    let y = layout.target.map(|t| responses(&table, t, recipe)).transpose()?;
-    let mut kept = Vec::new();
-    for (i, row) in table.cells.chunks_exact(width).enumerate() {
-        notes.missing_cells += layout.used.iter().filter(|&&j| row[j].is_nan()).count();
-        match is_dropped(&table, row, &layout.used, &layout.target, recipe) {
-            true if recipe.missing == Missing::Error => return Err(first_missing(&table, layout, i)),
-            true => notes.dropped_rows += 1,
-            false => kept.push(i),
-        }
-    }
-    if kept.is_empty() {
-        return Err(Error::input("every row of the data has a missing value"));
-    }
+/// The kept rows of a table. Where columns do not become more, the cells stay where they are in memory: a table may be
+/// as large as there is room for.
+fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Result<Frame> {
+    let y = layout.chosen.target.map(|t| responses(&table, t, recipe)).transpose()?;
+    let (width, d) = (table.width(), layout.sources.len());
     let scale = 1.0 / recipe.divide.unwrap_or(1.0);
-    let cell = |i: usize, c: usize| {
+    let cell = |row: &[f64], c: usize| {
         let (j, level) = layout.sources[c];
-        let value = table.cells[kept[i] * width + j];
         match level {
-            None => value * scale,
-            Some(level) => f64::from(value == level as f64),
+            None => row[j] * scale,
+            Some(level) => f64::from(row[j] == level as f64),
         }
     };
-    let plain = kept.len() == table.rows() && layout.sources.iter().enumerate().all(|(c, s)| *s == (c, None));
-    let x = if plain && width == layout.sources.len() && recipe.divide.is_none() {
-        Array2::from_shape_vec((kept.len(), width), table.cells).expect("every row has every cell")
+    let mut cells = table.cells;
+    if d <= width {
+        let mut row = vec![0.0; width];
+        for (to, &from) in kept.iter().enumerate() {
+            row.copy_from_slice(&cells[from * width..][..width]);
+            (0..d).for_each(|c| cells[to * d + c] = cell(&row, c));
+        }
+        cells.truncate(kept.len() * d);
+        cells.shrink_to_fit();
     } else {
-        Array2::from_shape_fn((kept.len(), layout.sources.len()), |(i, c)| cell(i, c))
-    };
+        let row = |i: &usize| &cells[i * width..][..width];
+        let mut wider = Vec::with_capacity(kept.len() * d);
+        kept.iter().map(row).for_each(|row| wider.extend((0..d).map(|c| cell(row, c))));
+        cells = wider;
+    }
     Ok(Frame {
-        x,
+        x: Array2::from_shape_vec((kept.len(), d), cells).expect("every row has every cell"),
         y: y.map(|y| kept.iter().map(|&i| y[i]).collect()),
         columns: layout.columns.clone(),
         dummy: layout.sources.iter().map(|(_, level)| level.is_some()).collect(),
     })
-}
-
-fn first_missing(table: &Table, layout: &Layout, row: usize) -> Error {
-    let missing = |&&j: &&usize| table.cells[row * table.width() + j].is_nan();
-    let column = layout.used.iter().chain(&layout.target).find(missing).map_or("", |&j| &table.names[j]);
-    Error::input(format!(
-        "row {} of the data has no value in column \"{}\"; `data.missing` says what to do: \"drop\" or \"mean\"",
-        row + 1,
-        printable(column)
-    ))
 }
 
 /// The target as numbers: by `classes`, or as written; −1 and 1 become 0 and 1.
@@ -335,7 +375,12 @@ fn responses(table: &Table, target: usize, recipe: &Recipe) -> Result<Vec<f64>> 
                 Error::input(message)
             })?,
             None => {
-                let message = format!("target \"{name}\" has the value \"{}\", not in `data.classes`", printable(level));
+                let known: Vec<String> = recipe.classes.keys().map(|k| format!("\"{}\"", printable(k))).collect();
+                let message = format!(
+                    "target \"{name}\" has the value \"{}\", not in `data.classes`, which has {}",
+                    printable(level),
+                    known.join(", ")
+                );
                 return Err(Error::input(message));
             }
         });
@@ -446,7 +491,7 @@ mod tests {
         assert_eq!(frame.columns, ["a", "c_y", "c_z"]);
         assert_eq!(frame.x, ndarray::array![[1.0, 0.0, 1.0], [2.0, 0.0, 0.0], [3.0, 1.0, 0.0]]);
         assert_eq!(frame.y.unwrap().to_vec(), [1.0, 0.0, 1.0]);
-        assert_eq!(notes.levels, [("c".to_owned(), 3)]);
+        assert_eq!(notes.levels, [("c".to_owned(), ["x", "y", "z"].map(String::from).to_vec())]);
         let all = Recipe { dummies: Dummies::KeepAll, ..recipe() };
         assert_eq!(frames(table(text), None, &all).unwrap().0.columns, ["a", "c_x", "c_y", "c_z"]);
     }
@@ -455,7 +500,9 @@ mod tests {
     fn a_level_found_only_in_dropped_rows_gets_no_dummy() {
         let drop = Recipe { missing: Missing::Drop, ..recipe() };
         let text = "a,c,y\n1,x,1\n?,w,0\n3,z,1\n";
-        assert_eq!(frames(table(text), None, &drop).unwrap().0.columns, ["a", "c_z"]);
+        let (frame, _, notes) = frames(table(text), None, &drop).unwrap();
+        assert_eq!(frame.columns, ["a", "c_z"]);
+        assert_eq!(notes.levels[0].1, ["x", "z"]);
     }
 
     #[test]
@@ -465,10 +512,11 @@ mod tests {
         assert!(error.starts_with("row 2 of the data has no value in column \"a\""), "{error}");
         let drop = Recipe { missing: Missing::Drop, ..recipe() };
         let (frame, _, notes) = frames(table(text), None, &drop).unwrap();
-        assert_eq!((frame.n(), notes.dropped_rows, notes.missing_cells), (2, 2, 2));
+        assert_eq!((frame.n(), notes.rows, notes.dropped_rows, notes.missing_rows), (2, 4, 2, 2));
+        assert_eq!(notes.missing, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
         let mean = Recipe { missing: Missing::Mean, ..recipe() };
         let (frame, _, notes) = frames(table(text), None, &mean).unwrap();
-        assert_eq!((frame.n(), notes.dropped_rows), (3, 1));
+        assert_eq!((frame.n(), notes.dropped_rows, notes.imputed_cells), (3, 1, 1));
         let (data, _) = finish(frame, None, &mean).unwrap();
         assert_eq!(data.x.column(0).to_vec(), [1.0, 3.0, 5.0], "imputed by the mean of 1 and 5");
     }

@@ -67,6 +67,14 @@ impl Table {
         if let Some(j) = name.parse::<usize>().ok().filter(|j| (1..=self.width()).contains(j)) {
             return Ok(j - 1);
         }
+        let unsplit = |only: &String| self.width() == 1 && only.contains([',', ';', '\t']);
+        if let Some(only) = self.names.first().filter(|n| unsplit(n)) {
+            return Err(Error::input(format!(
+                "the data have no column \"{}\", only one called \"{}\"; `data.delimiter` says what separates cells",
+                printable(name),
+                printable(only)
+            )));
+        }
         let hint = match nearest(name, self.names.iter().map(String::as_str)) {
             Some(near) => format!("; did you mean \"{}\"?", printable(near)),
             None if self.width() <= 20 => format!("; they are {}", printable(&self.names.join(", "))),
