@@ -27,6 +27,12 @@ impl Cholesky {
     pub fn solve(&self, b: &[f64]) -> Vec<f64> {
         pure::substitute(&self.0, b)
     }
+
+    /// bᵀ A⁻¹ b.
+    pub fn inverse_square(&self, b: &[f64]) -> f64 {
+        let half = pure::forward(&self.0, b);
+        dot(&half, &half)
+    }
 }
 
 /// Written by hand because no pure-Rust LAPACK is light enough for the default build, and a Cholesky factor of a
@@ -46,18 +52,22 @@ mod pure {
 
     /// (L Lᵀ)⁻¹ b. The second pass goes by rows of L too: columns would jump through memory.
     pub fn substitute(l: &Array2<f64>, b: &[f64]) -> Vec<f64> {
-        let n = b.len();
-        let mut x = b.to_vec();
-        let row = |i: usize| l.row(i).to_slice().expect(ROWS);
-        for i in 0..n {
-            let l = row(i);
-            x[i] = (x[i] - dot(&l[..i], &x[..i])) / l[i];
-        }
-        for i in (0..n).rev() {
-            let l = row(i);
+        let mut x = forward(l, b);
+        for i in (0..b.len()).rev() {
+            let l = l.row(i).to_slice().expect(ROWS);
             x[i] /= l[i];
             let (before, at) = x.split_at_mut(i);
             before.iter_mut().zip(&l[..i]).for_each(|(x, l)| *x -= l * at[0]);
+        }
+        x
+    }
+
+    /// L⁻¹ b.
+    pub fn forward(l: &Array2<f64>, b: &[f64]) -> Vec<f64> {
+        let mut x = b.to_vec();
+        for i in 0..b.len() {
+            let l = l.row(i).to_slice().expect(ROWS);
+            x[i] = (x[i] - dot(&l[..i], &x[..i])) / l[i];
         }
         x
     }

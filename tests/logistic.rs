@@ -197,3 +197,19 @@ fn a_draw_does_not_depend_on_its_block() {
         assert!(short.iter().zip(&long).all(|(s, l)| s.minimum == l.minimum), "B = {b}");
     }
 }
+
+/// Under `optimiser.change` a search is plain L-BFGS with scipy's stopping rules: near the minimum, but not at it.
+#[test]
+fn a_plain_search_stops_early_and_close() {
+    let data = covariates(false);
+    let model = "penalty = { student_t = { a = 1.0, b = 1.0 } }";
+    let tight = run(&experiment(1, 40, &data, "", model, ""));
+    let plain = run(&experiment(1, 40, &data, "", model, "[optimiser]\nchange = 2.2e-9"));
+    assert!(tight.iter().all(|d| d.minimum.gradient <= 1e-9));
+    assert!(plain.iter().any(|d| d.minimum.gradient > 1e-7), "none stopped early");
+    for (tight, plain) in tight.iter().zip(&plain) {
+        assert_eq!(plain.minimum.status, Status::Ok);
+        let excess = plain.minimum.value - tight.minimum.value;
+        assert!((-1e-12..1e-4).contains(&excess), "{excess}");
+    }
+}

@@ -13,35 +13,53 @@ use crate::math::{dot, largest};
 pub trait BlockObjective {
     /// Value and gradient of search `active[i]` at row i of `theta`.
     fn evaluate(
-        &self,
+        &mut self,
         active: &[usize],
         theta: &Array2<f64>,
         values: &mut [f64],
         gradients: &mut Array2<f64>,
     );
-}
 
-/// H₀⁻¹: an approximate inverse Hessian that holds for all searches of a block.
-pub trait Preconditioner: Sync {
-    fn apply(&self, v: &[f64]) -> Vec<f64>;
+    /// Row i of `v` becomes H₀⁻¹v, with H₀ about the Hessian of search `active[i]`, which is `far[i]` from its minimum or
+    /// not; false if nothing is known of H₀.
+    fn precondition(&mut self, _active: &[usize], _far: &[bool], _v: &mut Array2<f64>) -> bool {
+        false
+    }
+
+    /// Makes H₀ of a search anew at `theta`, which is `far` from the minimum or not; false if there is no better one.
+    fn renew(&mut self, _search: usize, _theta: &[f64], _far: bool) -> bool {
+        false
+    }
+
+    /// Whether a search should make H₀ anew before its first step.
+    fn begins_alone(&self, _search: usize) -> bool {
+        false
+    }
+
+    /// What [`BlockObjective::renew`] costs, in evaluations.
+    fn renewal_cost(&self) -> f64 {
+        f64::INFINITY
+    }
 }
 
 /// When searches end.
-pub struct Settings<'a> {
+pub struct Settings {
     pub max_iterations: usize,
     /// √(n gᵀH⁻¹g) that is close enough, with n = `mass`.
     pub tolerance: f64,
     pub mass: f64,
     /// Largest gradient entry that is close enough.
     pub gradient: f64,
-    pub preconditioner: Option<&'a dyn Preconditioner>,
+    /// Instead of both: decrease of the objective in an iteration, relative to max(1, |L|), below which a search ends.
+    pub change: Option<f64>,
     /// Weight of Σ|θⱼ| over the first `l1_len` entries, added to the objective (OWL-QN, Andrew and Gao 2007).
     pub l1: f64,
     pub l1_len: usize,
 }
 
-/// Pairs of steps and gradient changes that are kept.
+/// Pairs of steps and gradient changes that are kept: without H₀, and with one, which leaves them less to say.
 const MEMORY: usize = 10;
+const MEMORY_WITH_METRIC: usize = 5;
 /// Wolfe conditions (Nocedal and Wright 2006, (3.6)).
 const SUFFICIENT_DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
@@ -51,6 +69,12 @@ const MAX_TRIALS: usize = 40;
 const STALLED: f64 = 1e3;
 /// Rounding noise of the objective, relative.
 const NOISE: f64 = 1e-15;
+/// Iterations with one H₀ before their progress is judged.
+const PATIENCE: usize = 10;
+/// Squared distance to the minimum, in posterior variances per parameter, beyond which a search is far from it.
+const FAR: f64 = 10.0;
+/// Under `change`, a search ends where no gradient entry is above this, too, as scipy's L-BFGS-B does.
+const PLAIN_GRADIENT: f64 = 1e-5;
 
 /// A point with its loss and gradient.
 #[derive(Clone)]
@@ -69,17 +93,32 @@ struct Search {
     direction: Vec<f64>,
     /// Directional derivative at `here`; negative.
     descent: f64,
+    /// Decrease of the objective by the last step.
+    drop: f64,
     step: f64,
     low: f64,
     high: f64,
     trials: usize,
     iterations: usize,
-    end: Option<Status>,
+    /// Accepted steps since H₀ was made, and the largest gradient entry then.
+    steps: usize,
+    steepest_then: f64,
+    turn: Turn,
+}
+
+/// What a search does next.
+#[derive(Clone, Copy, PartialEq)]
+enum Turn {
+    /// Tries a point along its direction.
+    Try,
+    /// Looks for a direction from `here`.
+    Aim,
+    End(Status),
 }
 
 /// Minimises all objectives of a block from their starts.
 pub fn minimise_block(
-    objective: &dyn BlockObjective,
+    objective: &mut dyn BlockObjective,
     starts: Vec<Vec<f64>>,
     settings: &Settings,
 ) -> Vec<Minimum> {
@@ -103,14 +142,47 @@ pub fn minimise_block(
             searches[s].receive(point, first, settings);
         }
         first = false;
-        open.retain(|&s| searches[s].end.is_none());
+        aim(objective, &mut searches, &open, settings);
+        open.retain(|&s| searches[s].turn == Turn::Try);
     }
     searches.into_iter().map(Search::minimum).collect()
 }
 
-impl Settings<'_> {
+/// Gives every search that wants one a direction, or its end. H₀⁻¹ is applied to all of them at once.
+fn aim(objective: &mut dyn BlockObjective, searches: &mut [Search], open: &[usize], settings: &Settings) {
+    loop {
+        let aiming: Vec<usize> = open.iter().copied().filter(|&s| searches[s].turn == Turn::Aim).collect();
+        let Some(p) = aiming.first().map(|&s| searches[s].here.theta.len()) else { return };
+        let mut q = Array2::zeros((aiming.len(), p));
+        let mut alphas = Vec::with_capacity(aiming.len());
+        for (mut row, &s) in q.outer_iter_mut().zip(&aiming) {
+            let search = &mut searches[s];
+            search.slope = search.pseudo_gradient(settings);
+            search.renew(s, objective, settings);
+            let row = row.as_slice_mut().expect(ROWS);
+            row.copy_from_slice(&search.slope);
+            alphas.push(search.backward(row));
+        }
+        let far: Vec<bool> = aiming.iter().map(|&s| searches[s].is_far(settings)).collect();
+        let known = settings.uses_metric() && objective.precondition(&aiming, &far, &mut q);
+        for ((mut row, &s), alphas) in q.outer_iter_mut().zip(&aiming).zip(alphas) {
+            let row = row.as_slice_mut().expect(ROWS);
+            searches[s].forward(row, alphas, known);
+            searches[s].set_off(row, known, settings);
+        }
+    }
+}
+
+const ROWS: &str = "rows of a fresh array are contiguous";
+
+impl Settings {
     fn l1_norm(&self, theta: &[f64]) -> f64 {
         if self.l1 == 0.0 { 0.0 } else { self.l1 * theta[..self.l1_len].iter().map(|t| t.abs()).sum::<f64>() }
+    }
+
+    /// Under `change` searches are plain, and at kinks a Hessian of the smooth part misleads.
+    fn uses_metric(&self) -> bool {
+        self.change.is_none() && self.l1 == 0.0
     }
 }
 
@@ -122,12 +194,15 @@ impl Search {
             pairs: VecDeque::new(),
             direction: Vec::new(),
             descent: 0.0,
+            drop: f64::INFINITY,
             step: 0.0,
             low: 0.0,
             high: f64::INFINITY,
             trials: 0,
             iterations: 1,
-            end: None,
+            steps: 0,
+            steepest_then: f64::INFINITY,
+            turn: Turn::Try,
         }
     }
 
@@ -148,13 +223,9 @@ impl Search {
 
     fn receive(&mut self, point: Point, first: bool, settings: &Settings) {
         if first {
-            if !point.value.is_finite() || point.gradient.iter().any(|g| !g.is_finite()) {
-                self.here = point;
-                self.end = Some(Status::Failed);
-                return;
-            }
+            let finite = point.value.is_finite() && point.gradient.iter().all(|g| g.is_finite());
+            self.turn = if finite { Turn::Aim } else { Turn::End(Status::Failed) };
             self.here = point;
-            self.begin(settings);
             return;
         }
         self.iterations += 1;
@@ -176,12 +247,11 @@ impl Search {
         if self.trials >= MAX_TRIALS || closed {
             // Nothing lower along this direction: forget the curvature once, then say so.
             if self.pairs.is_empty() {
-                let steepest = largest(&self.slope);
-                let done = steepest <= STALLED * settings.gradient;
-                self.end = Some(if done { Status::Ok } else { Status::MaxIter });
+                let done = largest(&self.slope) <= STALLED * settings.gradient;
+                self.turn = Turn::End(if done { Status::Ok } else { Status::MaxIter });
             } else {
                 self.pairs.clear();
-                self.begin(settings);
+                self.turn = Turn::Aim;
             }
             return;
         }
@@ -204,20 +274,49 @@ impl Search {
         let y: Vec<f64> = point.gradient.iter().zip(&self.here.gradient).map(|(a, b)| a - b).collect();
         let sy = dot(&s, &y);
         if sy > 1e-12 * (dot(&s, &s) * dot(&y, &y)).sqrt() {
-            if self.pairs.len() == MEMORY {
+            let memory = if settings.uses_metric() { MEMORY_WITH_METRIC } else { MEMORY };
+            if self.pairs.len() == memory {
                 self.pairs.pop_front();
             }
             self.pairs.push_back((s, y, 1.0 / sy));
         }
+        self.drop = self.here.value - point.value;
         self.here = point;
-        self.begin(settings);
+        self.steps += 1;
+        self.turn = Turn::Aim;
     }
 
-    /// A new direction from `here`, or the end of the search.
-    fn begin(&mut self, settings: &Settings) {
-        self.slope = self.pseudo_gradient(settings);
+    /// A new H₀ where the gradient has shrunk so slowly under the present one that the rest of the way would cost more
+    /// than making another.
+    fn renew(&mut self, number: usize, objective: &mut dyn BlockObjective, settings: &Settings) {
         let steepest = largest(&self.slope);
-        let mut direction: Vec<f64> = self.two_loop(settings).iter().map(|d| -d).collect();
+        let first = self.steepest_then.is_infinite();
+        if first {
+            self.steepest_then = steepest;
+        }
+        if first && settings.uses_metric() && objective.begins_alone(number) {
+            objective.renew(number, &self.here.theta, true);
+        }
+        if !settings.uses_metric() || self.steps < PATIENCE || steepest <= settings.gradient {
+            return;
+        }
+        let rate = libm::log(self.steepest_then / steepest) / self.steps as f64;
+        let ahead = libm::log(steepest / settings.gradient) / rate.max(0.0);
+        let far = self.is_far(settings);
+        if ahead > objective.renewal_cost() && objective.renew(number, &self.here.theta, far) {
+            (self.steps, self.steepest_then) = (0, steepest);
+        }
+    }
+
+    /// Judged by what the last step promised to gain.
+    fn is_far(&self, settings: &Settings) -> bool {
+        let p = (self.here.theta.len() as f64).min(settings.mass);
+        self.descent == 0.0 || -settings.mass * self.descent > FAR * p
+    }
+
+    /// Takes the direction −`step`, or ends the search.
+    fn set_off(&mut self, step: &[f64], known: bool, settings: &Settings) {
+        let mut direction: Vec<f64> = step.iter().map(|d| -d).collect();
         if settings.l1 > 0.0 {
             for (d, g) in direction.iter_mut().zip(&self.slope) {
                 if *d * g > 0.0 {
@@ -226,24 +325,34 @@ impl Search {
             }
         }
         let descent = dot(&direction, &self.slope);
-        let close = -settings.mass * descent <= settings.tolerance * settings.tolerance;
-        if steepest == 0.0 || close && steepest <= settings.gradient {
-            self.end = Some(Status::Ok);
+        self.turn = if self.has_converged(descent, settings) {
+            Turn::End(Status::Ok)
         } else if self.iterations >= settings.max_iterations {
-            self.end = Some(Status::MaxIter);
+            Turn::End(Status::MaxIter)
         } else if descent.is_nan() || descent >= 0.0 {
             if self.pairs.is_empty() {
-                self.end = Some(Status::Ok);
-                return;
+                Turn::End(Status::Ok)
+            } else {
+                self.pairs.clear();
+                Turn::Aim
             }
-            self.pairs.clear();
-            self.begin(settings);
-            return;
-        }
-        let scaled = self.pairs.is_empty() && settings.preconditioner.is_none();
+        } else {
+            Turn::Try
+        };
+        let scaled = self.pairs.is_empty() && !known;
         self.step = if scaled { 1.0 / dot(&self.slope, &self.slope).sqrt().max(1.0) } else { 1.0 };
         (self.direction, self.descent) = (direction, descent);
         (self.low, self.high, self.trials) = (0.0, f64::INFINITY, 0);
+    }
+
+    fn has_converged(&self, descent: f64, settings: &Settings) -> bool {
+        let steepest = largest(&self.slope);
+        if let Some(change) = settings.change {
+            let size = self.here.value.abs().max((self.here.value + self.drop).abs()).max(1.0);
+            return steepest <= PLAIN_GRADIENT || self.drop.is_finite() && self.drop <= change * size;
+        }
+        let close = -settings.mass * descent <= settings.tolerance * settings.tolerance;
+        steepest == 0.0 || close && steepest <= settings.gradient
     }
 
     /// Of L + λ Σ|θⱼ|: where θⱼ = 0 the steeper side, or 0 if both go up.
@@ -262,32 +371,31 @@ impl Search {
         slope
     }
 
-    /// H·slope by the two-loop recursion (Nocedal and Wright 2006, Algorithm 7.4).
-    fn two_loop(&self, settings: &Settings) -> Vec<f64> {
-        let mut q = self.slope.clone();
+    /// The first half of the two-loop recursion (Nocedal and Wright 2006, Algorithm 7.4).
+    fn backward(&self, q: &mut [f64]) -> Vec<f64> {
         let mut alphas = Vec::with_capacity(self.pairs.len());
         for (s, y, rho) in self.pairs.iter().rev() {
-            let alpha = rho * dot(s, &q);
-            add_scaled(&mut q, -alpha, y);
+            let alpha = rho * dot(s, q);
+            add_scaled(q, -alpha, y);
             alphas.push(alpha);
         }
-        match (settings.preconditioner, self.pairs.back()) {
-            (Some(preconditioner), _) => q = preconditioner.apply(&q),
-            (None, Some((_, y, rho))) => {
-                let scale = 1.0 / (rho * dot(y, y));
-                q.iter_mut().for_each(|v| *v *= scale);
-            }
-            (None, None) => {}
+        alphas
+    }
+
+    /// The second half; H₀ is a multiple of the identity unless it is `known`.
+    fn forward(&self, q: &mut [f64], alphas: Vec<f64>, known: bool) {
+        if let Some((_, y, rho)) = self.pairs.back().filter(|_| !known) {
+            let scale = 1.0 / (rho * dot(y, y));
+            q.iter_mut().for_each(|v| *v *= scale);
         }
         for ((s, y, rho), alpha) in self.pairs.iter().zip(alphas.into_iter().rev()) {
-            let beta = rho * dot(y, &q);
-            add_scaled(&mut q, alpha - beta, s);
+            let beta = rho * dot(y, q);
+            add_scaled(q, alpha - beta, s);
         }
-        q
     }
 
     fn minimum(self) -> Minimum {
-        let status = self.end.unwrap_or(Status::MaxIter);
+        let Turn::End(status) = self.turn else { unreachable!("a search is left alone when it has ended") };
         if status == Status::Failed {
             return Minimum::failed(self.here.theta, self.iterations);
         }
@@ -315,7 +423,7 @@ mod tests {
 
     impl BlockObjective for Rosenbrock {
         fn evaluate(
-            &self,
+            &mut self,
             active: &[usize],
             theta: &Array2<f64>,
             values: &mut [f64],
@@ -330,13 +438,13 @@ mod tests {
         }
     }
 
-    fn settings() -> Settings<'static> {
+    fn settings() -> Settings {
         Settings {
             max_iterations: 500,
             tolerance: 1e-6,
             mass: 1.0,
             gradient: 1e-8,
-            preconditioner: None,
+            change: None,
             l1: 0.0,
             l1_len: 0,
         }
@@ -345,14 +453,14 @@ mod tests {
     #[test]
     fn every_search_of_a_block_finds_its_own_minimum() {
         let starts: Vec<Vec<f64>> = (0..5).map(|s| vec![s as f64 - 1.2, 1.0 + 0.1 * s as f64]).collect();
-        let minima = minimise_block(&Rosenbrock, starts.clone(), &settings());
+        let minima = minimise_block(&mut Rosenbrock, starts.clone(), &settings());
         for (s, m) in minima.iter().enumerate() {
             assert_eq!(m.status, Status::Ok);
             assert!((m.theta[0] - 1.0 - s as f64).abs() < 1e-7 && (m.theta[1] - 1.0).abs() < 1e-7);
             assert!(m.iterations < 80, "{}", m.iterations);
         }
         // Search 0 does the same alone.
-        assert_eq!(minimise_block(&Rosenbrock, starts[..1].to_vec(), &settings())[0], minima[0]);
+        assert_eq!(minimise_block(&mut Rosenbrock, starts[..1].to_vec(), &settings())[0], minima[0]);
     }
 
     /// ½(θ − c)² + λ|θ|: soft thresholding.
@@ -360,7 +468,7 @@ mod tests {
 
     impl BlockObjective for Quadratic {
         fn evaluate(
-            &self,
+            &mut self,
             active: &[usize],
             theta: &Array2<f64>,
             values: &mut [f64],
@@ -380,7 +488,7 @@ mod tests {
     fn l1_thresholds_softly_and_spares_the_last_entry() {
         let settings = Settings { l1: 1.0, l1_len: 2, ..settings() };
         let minimum =
-            minimise_block(&Quadratic([3.0, 0.5, 0.5]), vec![vec![-1.0, 2.0, 0.0]], &settings).remove(0);
+            minimise_block(&mut Quadratic([3.0, 0.5, 0.5]), vec![vec![-1.0, 2.0, 0.0]], &settings).remove(0);
         let exact = [2.0, 0.0, 0.5];
         assert!(minimum.theta.iter().zip(exact).all(|(t, e)| (t - e).abs() < 1e-7), "{:?}", minimum.theta);
         assert_eq!(minimum.theta[1], 0.0, "exactly zero");
@@ -389,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_start_that_is_not_finite_fails() {
-        let minimum = minimise_block(&Rosenbrock, vec![vec![f64::NAN, 0.0]], &settings()).remove(0);
+        let minimum = minimise_block(&mut Rosenbrock, vec![vec![f64::NAN, 0.0]], &settings()).remove(0);
         assert_eq!(minimum.status, Status::Failed);
     }
 }

@@ -19,7 +19,9 @@ pub struct Optimiser {
     #[serde(default = "Optimiser::default_max_iterations")]
     pub max_iterations: Count,
     /// Plain, unaccelerated iterations that end when the objective changes by less than this in one of them, instead
-    /// of `tolerance`. For comparisons: slow searches stop early under this rule.
+    /// of `tolerance`. For comparisons: slow searches stop early under this rule. For logistic regression the change is
+    /// relative to max(1, |objective|), and a gradient without an entry above 1e-5 ends a search too: 2.2e-9 is scipy's
+    /// L-BFGS-B with its defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Positive>,
 }
