@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, mpsc};
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -25,6 +25,16 @@ pub enum Scheme {
     RandomRestart { restarts: usize, init: Init, stop: Option<StopRule> },
     /// FI-NPL, Algorithm 4: every draw starts at the same θ_init. Empty for a model with a closed form.
     FixedInit(Vec<f64>),
+}
+
+impl Scheme {
+    /// The most restarts a draw is meant to have.
+    pub fn restarts(&self) -> usize {
+        match self {
+            Scheme::RandomRestart { restarts, .. } => *restarts,
+            Scheme::FixedInit(_) => 1,
+        }
+    }
 }
 
 /// Everything that one repeat of the bootstrap needs.
@@ -51,6 +61,11 @@ pub struct Draw {
 }
 
 impl Draw {
+    /// Every search failed: θ is no draw.
+    pub fn failed(&self) -> bool {
+        self.minimum.status == Status::Failed
+    }
+
     /// How many restarts ended in the minimum that won.
     pub fn hits(&self) -> usize {
         hits(&self.values).first().copied().unwrap_or(0)
@@ -73,45 +88,61 @@ impl Draw {
 /// the posterior on success.
 const RESCUES: usize = 10;
 
-/// Draws `range` of the posterior, in order, into `sink`, using all threads of `pool`. No result depends on how many
-/// those are. Ends early with [`Error::Interrupted`] when `cancel` is set, or with the error of the sink.
-pub fn posterior_bootstrap(
+/// Draws that may wait, made but not yet taken, for one before them that takes longer.
+const AHEAD: u64 = 512;
+
+/// Draws `range` of the posterior, in order, into `sink`, using all threads of `pool`. `per_draw` is applied by the
+/// thread that made the draw, so that what is expensive about a draw need not wait for its turn. No result depends on
+/// the number of threads. Ends early with [`Error::Interrupted`] when `cancel` is set, or with the error of the sink.
+pub fn posterior_bootstrap<T: Send>(
     plan: &Plan,
     range: Range<u64>,
     pool: &ThreadPool,
     cancel: &AtomicBool,
-    mut sink: impl FnMut(Draw) -> Result<()>,
+    per_draw: impl Fn(&Draw) -> T + Sync,
+    mut sink: impl FnMut(Draw, T) -> Result<()>,
 ) -> Result<()> {
-    let size = plan.model.block_size() as u64;
-    let block_of = |b: u64| {
-        let start = range.start.saturating_add(b.saturating_mul(size));
-        (start < range.end).then(|| start..start.saturating_add(size).min(range.end))
-    };
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let threads = pool.current_num_threads();
+    let few = (range.end - range.start) < 4 * threads as u64;
+    let stop = AtomicBool::new(false);
     let halted = || stop.load(Ordering::Relaxed) || cancel.load(Ordering::Relaxed);
-    let few = (range.end - range.start) < 4 * pool.current_num_threads() as u64;
-    let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<Draw>)>(2 * pool.current_num_threads());
-    std::thread::scope(|threads| {
-        let (block_of, next, halted) = (&block_of, &next, &halted);
-        threads.spawn(move || {
-            pool.scope(|scope| {
-                for _ in 0..pool.current_num_threads() {
-                    let sender = sender.clone();
-                    scope.spawn(move |_| {
-                        while !halted() {
-                            let b = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(block) = block_of(b as u64) else { break };
-                            let Some(draws) = plan.block(block, few, halted) else { break };
+    let make = |ids: Range<u64>| -> Option<Vec<(Draw, T)>> {
+        let draws = if halted() { None } else { plan.block(ids, few, &halted) };
+        let finish = |draw: Draw| (!halted()).then(|| per_draw(&draw)).map(|result| (draw, result));
+        draws?.into_iter().map(finish).collect()
+    };
+    let queue = Queue::new(range, plan.model.block_size() as u64, threads as u64);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (queue, make, sender) = (&queue, &make, sender.clone());
+            scope.spawn(move || {
+                let _closed = ClosedAtTheEnd(queue);
+                while let Some(mut block) = queue.claim(true) {
+                    // Waiting is done out here: a thread of the pool that waits for the sink might be the one that
+                    // took this up while it waited for a part of the very block the sink is waiting for.
+                    let go_on = pool.install(|| {
+                        loop {
+                            let (b, ids) = block;
+                            let Some(draws) = make(ids) else { break false };
                             if sender.send((b, draws)).is_err() {
-                                break;
+                                break false;
+                            }
+                            match queue.claim(false) {
+                                Some(next) => block = next,
+                                None => break true,
                             }
                         }
                     });
+                    if !go_on {
+                        break;
+                    }
                 }
             });
-        });
+        }
+        drop(sender);
         // Blocks arrive in any order; the sink sees them in theirs.
-        let mut waiting: BTreeMap<usize, Vec<Draw>> = BTreeMap::new();
+        let mut waiting: BTreeMap<u64, Vec<(Draw, T)>> = BTreeMap::new();
         let mut due = 0;
         let mut outcome = Ok(());
         for (b, draws) in receiver {
@@ -119,14 +150,74 @@ pub fn posterior_bootstrap(
             while let Some(draws) = waiting.remove(&due) {
                 due += 1;
                 if outcome.is_ok() && !halted() {
-                    outcome = draws.into_iter().try_for_each(&mut sink);
+                    outcome = draws.into_iter().try_for_each(|(draw, result)| sink(draw, result));
                     stop.store(outcome.is_err(), Ordering::Relaxed);
                 }
+                queue.advance();
             }
         }
         outcome?;
         if cancel.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     })
+}
+
+/// The blocks still to be made. Workers run ahead of the sink, but only so far: what waits for its turn is in memory.
+struct Queue {
+    range: Range<u64>,
+    size: u64,
+    state: Mutex<QueueState>,
+    moved: Condvar,
+}
+
+struct QueueState {
+    next: u64,
+    /// No block from here on may be begun yet.
+    limit: u64,
+    /// Number of blocks; 0 once the queue is closed.
+    blocks: u64,
+}
+
+impl Queue {
+    fn new(range: Range<u64>, size: u64, threads: u64) -> Queue {
+        let blocks = (range.end - range.start).div_ceil(size);
+        let limit = (AHEAD / size).max(4 * threads);
+        Queue { range, size, state: Mutex::new(QueueState { next: 0, limit, blocks }), moved: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().expect("nothing panics while it is held")
+    }
+
+    /// The next block and its draws. `None` if there is none, or, without `wait`, none that may be begun now.
+    fn claim(&self, wait: bool) -> Option<(u64, Range<u64>)> {
+        let mut state = self.state();
+        while wait && state.limit <= state.next && state.next < state.blocks {
+            state = self.moved.wait(state).expect("nothing panics while it is held");
+        }
+        let b = state.next;
+        (b < state.blocks.min(state.limit)).then(|| {
+            state.next += 1;
+            let start = self.range.start + b * self.size;
+            (b, start..(start + self.size).min(self.range.end))
+        })
+    }
+
+    /// The sink has taken a block.
+    fn advance(&self) {
+        self.state().limit += 1;
+        self.moved.notify_one();
+    }
+}
+
+/// Closes the queue when a worker ends for whatever reason, or others might wait for a block that never comes. One that
+/// ends because there are no more blocks does no harm.
+struct ClosedAtTheEnd<'a>(&'a Queue);
+
+impl Drop for ClosedAtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.state().blocks = 0;
+        self.0.moved.notify_all();
+    }
 }
 
 impl Plan<'_> {
@@ -282,5 +373,24 @@ mod tests {
         assert!(Trials { minima: vec![failed(), minimum(1.0, Status::Ok)] }.enough(2, None));
         let exhausted = (0..2 + RESCUES).map(|_| failed()).collect();
         assert!(Trials { minima: exhausted }.enough(2, None));
+    }
+
+    #[test]
+    fn workers_run_ahead_of_the_sink_only_so_far() {
+        let queue = Queue::new(10..1_000_010, 2, 1);
+        let ahead: Vec<_> = std::iter::from_fn(|| queue.claim(false)).collect();
+        assert_eq!(ahead.len() as u64, AHEAD / 2);
+        assert_eq!((ahead[0].clone(), ahead[1].clone()), ((0, 10..12), (1, 12..14)));
+        queue.advance();
+        assert_eq!(queue.claim(true).map(|(b, _)| b), Some(AHEAD / 2));
+        assert_eq!(queue.claim(false), None);
+        // One that waits is let go when another worker ends.
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| queue.claim(true));
+            drop(ClosedAtTheEnd(&queue));
+            assert_eq!(waiting.join().unwrap(), None);
+        });
+        let last = Queue::new(0..5, 2, 1);
+        assert_eq!((0..4).map_while(|_| last.claim(true)).last(), Some((2, 4..5)));
     }
 }

@@ -1,14 +1,14 @@
-//! Predictive performance on test data (supplement E.3.1), streaming: no array of draws by test rows is kept.
+//! Predictive performance on test data (supplement E.3.1), and sparsity, summed up draw by draw: neither draws nor an
+//! array of draws by test rows is kept.
 
-use rayon::ThreadPool;
-use rayon::prelude::*;
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::Draw;
 use crate::data::Dataset;
 use crate::math::{log_add_exp, mean};
 use crate::model::Model;
-use crate::optim::Status;
 
 /// A number and its Monte Carlo standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,31 +91,46 @@ fn jackknife(leave_one_out: &[f64]) -> f64 {
     if k > 1.0 { variance.sqrt() } else { f64::NAN }
 }
 
-/// Per cent of coefficients whose posterior mean is below `epsilon` in absolute value (supplement E.3.2).
-pub fn sparsity(draws: &[Draw], coefficients: std::ops::Range<usize>, epsilon: f64) -> Estimate {
-    let good: Vec<&Draw> = draws.iter().filter(|d| d.minimum.status != Status::Failed).collect();
-    let groups = GROUPS.min(good.len()).max(1);
-    let mut sums = vec![vec![0.0; coefficients.len()]; groups];
-    for (i, draw) in good.iter().enumerate() {
-        sums[i % groups].iter_mut().zip(&draw.minimum.theta[coefficients.clone()]).for_each(|(s, b)| *s += b);
+/// Per cent of coefficients whose posterior mean is below `epsilon` in absolute value (supplement E.3.2), from sums of
+/// the draws, dealt out over groups in turn.
+pub struct Sparsity {
+    coefficients: Range<usize>,
+    epsilon: f64,
+    sums: Vec<Vec<f64>>,
+    draws: usize,
+}
+
+impl Sparsity {
+    pub fn new(coefficients: Range<usize>, epsilon: f64) -> Self {
+        let sums = vec![vec![0.0; coefficients.len()]; GROUPS];
+        Sparsity { coefficients, epsilon, sums, draws: 0 }
     }
-    let total: Vec<f64> = (0..coefficients.len()).map(|j| sums.iter().map(|s| s[j]).sum()).collect();
-    let share = |sum: &dyn Fn(usize) -> f64, draws: usize| {
-        let small = (0..coefficients.len()).filter(|&j| (sum(j) / draws as f64).abs() < epsilon).count();
-        100.0 * small as f64 / coefficients.len() as f64
-    };
-    let size = |g: usize| (good.len() + groups - 1 - g) / groups;
-    let without: Vec<f64> =
-        (0..groups).map(|g| share(&|j| total[j] - sums[g][j], good.len() - size(g))).collect();
-    Estimate { value: share(&|j| total[j], good.len()), mcse: jackknife(&without) }
+
+    pub fn add(&mut self, theta: &[f64]) {
+        let sums = &mut self.sums[self.draws % GROUPS];
+        sums.iter_mut().zip(&theta[self.coefficients.clone()]).for_each(|(s, b)| *s += b);
+        self.draws += 1;
+    }
+
+    pub fn estimate(&self) -> Estimate {
+        let groups = GROUPS.min(self.draws).max(1);
+        let sums = &self.sums[..groups];
+        let total: Vec<f64> = (0..self.coefficients.len()).map(|j| sums.iter().map(|s| s[j]).sum()).collect();
+        let share = |sum: &dyn Fn(usize) -> f64, draws: usize| {
+            let small = |&j: &usize| (sum(j) / draws as f64).abs() < self.epsilon;
+            100.0 * (0..total.len()).filter(small).count() as f64 / total.len() as f64
+        };
+        let size = |g: usize| (self.draws + groups - 1 - g) / groups;
+        let without: Vec<f64> =
+            (0..groups).map(|g| share(&|j| total[j] - sums[g][j], self.draws - size(g))).collect();
+        Estimate { value: share(&|j| total[j], self.draws), mcse: jackknife(&without) }
+    }
 }
 
 /// Groups behind a Monte Carlo error: the error of the error is about 1/√(2 · 50).
 const GROUPS: usize = 50;
 /// Groups for the table over r, which needs one [`Predictive`] per line.
 const GROUPS_BY_RESTARTS: usize = 20;
-/// Draws whose densities are held at one time.
-const CHUNK: usize = 256;
 
 /// LPPD as it would have been with fewer restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,48 +139,64 @@ pub struct ByRestarts {
     pub lppd: Estimate,
 }
 
-/// The predictive density of the draws on test data; and LPPD of the same draws cut off after r restarts, if they made
-/// more than one.
-pub fn predictive(
-    model: &dyn Model,
-    draws: &[Draw],
-    test: &Dataset,
-    pool: &ThreadPool,
-) -> (Predictive, Vec<ByRestarts>) {
-    let good: Vec<&Draw> = draws.iter().filter(|d| d.minimum.status != Status::Failed).collect();
-    let most = good.iter().map(|d| d.values.len()).max().unwrap_or(1);
-    let grid = if most > 1 { restart_grid(most) } else { Vec::new() };
-    let rows = test.n();
-    let mut all = Predictive::new(rows, GROUPS);
-    let mut by: Vec<Predictive> = grid.iter().map(|_| Predictive::new(rows, GROUPS_BY_RESTARTS)).collect();
+/// Log densities of the test rows at each point where a draw would have ended with fewer restarts, and the restart
+/// that found it. The last is the draw itself.
+pub type Densities = Vec<(usize, Vec<f64>)>;
+
+/// The expensive part of evaluating a draw.
+pub fn densities(model: &dyn Model, draw: &Draw, test: &Dataset) -> Densities {
     let density = |theta: &[f64]| {
-        let mut out = vec![0.0; rows];
+        let mut out = vec![0.0; test.n()];
         model.log_density(theta, test, &mut out);
         out
     };
-    pool.install(|| {
-        for chunk in good.chunks(CHUNK) {
-            // Each point a draw would have stopped at with fewer restarts; the last is the draw itself.
-            let densities: Vec<Vec<Vec<f64>>> =
-                chunk.par_iter().map(|d| d.records().map(|(_, theta)| density(theta)).collect()).collect();
-            let final_pass = || {
-                for (draw, densities) in chunk.iter().zip(&densities) {
-                    all.add(draw.index, densities.last().expect("a draw ends somewhere"));
-                }
-            };
-            let grid_pass = || {
-                by.par_iter_mut().zip(&grid).for_each(|(predictive, &r)| {
-                    for (draw, densities) in chunk.iter().zip(&densities) {
-                        let made = draw.records().take_while(|(at, _)| *at <= r).count();
-                        predictive.add(draw.index, &densities[made.max(1) - 1]);
-                    }
-                })
-            };
-            rayon::join(final_pass, grid_pass);
+    // A restart that failed would have been made up for by the next.
+    let found = |(r, _): &(usize, &[f64])| *r == draw.restart || !draw.values[r - 1].is_nan();
+    draw.records().filter(found).map(|(r, theta)| (r, density(theta))).collect()
+}
+
+/// The predictive density of the draws on test data; and of the same draws cut off after r restarts, if they may make
+/// more than one.
+pub struct OnTest {
+    all: Predictive,
+    by_restarts: Vec<(usize, Predictive)>,
+    most: usize,
+}
+
+impl OnTest {
+    /// For draws that make at most `restarts`, those of a rescue not counted.
+    pub fn new(rows: usize, restarts: usize) -> Self {
+        let grid = if restarts > 1 { restart_grid(restarts) } else { Vec::new() };
+        let by_restarts = grid.into_iter().map(|r| (r, Predictive::new(rows, GROUPS_BY_RESTARTS)));
+        OnTest { all: Predictive::new(rows, GROUPS), by_restarts: by_restarts.collect(), most: 1 }
+    }
+
+    /// Adds a draw by its densities.
+    pub fn add(&mut self, draw: &Draw, densities: &Densities) {
+        let (_, last) = densities.last().expect("a draw ends somewhere");
+        self.all.add(draw.index, last);
+        let restarts = self.by_restarts.last().map_or(1, |(r, _)| *r);
+        self.most = self.most.max(draw.values.len().min(restarts));
+        for (r, predictive) in &mut self.by_restarts {
+            let made = densities.iter().take_while(|(at, _)| at <= r).last().unwrap_or(&densities[0]);
+            predictive.add(draw.index, if *r == restarts { last } else { &made.1 });
         }
-    });
-    let by = grid.iter().zip(&by).map(|(&restarts, p)| ByRestarts { restarts, lppd: p.lppd() }).collect();
-    (all, by)
+    }
+
+    pub fn predictive(&self) -> &Predictive {
+        &self.all
+    }
+
+    /// LPPD over r, up to the most restarts that a draw made; a stopping rule may have ended them all before R.
+    pub fn by_restarts(&self) -> Vec<ByRestarts> {
+        let fewer = self.by_restarts.iter().filter(|(r, _)| *r < self.most);
+        let all = self.by_restarts.iter().find(|(r, _)| *r >= self.most && self.most > 1);
+        fewer
+            .map(|(r, predictive)| (*r, predictive))
+            .chain(all.map(|(_, predictive)| (self.most, predictive)))
+            .map(|(restarts, predictive)| ByRestarts { restarts, lppd: predictive.lppd() })
+            .collect()
+    }
 }
 
 /// 1, 2, 3, 5, 10, 20, 30, 50, 100, … and `most`.
@@ -212,16 +243,52 @@ mod tests {
 
     #[test]
     fn sparsity_counts_posterior_means_not_draws() {
-        let draw = |index: u64, theta: Vec<f64>| Draw {
-            index,
-            minimum: Minimum::closed_form(theta, 1.0),
-            restart: 1,
-            values: vec![1.0],
-            earlier: Vec::new(),
-        };
-        let draws = [draw(0, vec![1.0, 0.3, 0.05, 9.0]), draw(1, vec![-1.0, 0.1, -0.01, 9.0])];
-        let share = sparsity(&draws, 0..3, 0.1);
-        assert!((share.value - 200.0 / 3.0).abs() < 1e-12, "means 0, 0.2 and 0.02");
+        let mut sparsity = Sparsity::new(0..3, 0.1);
+        sparsity.add(&[1.0, 0.3, 0.05, 9.0]);
+        sparsity.add(&[-1.0, 0.1, -0.01, 9.0]);
+        assert!((sparsity.estimate().value - 200.0 / 3.0).abs() < 1e-12, "means 0, 0.2 and 0.02");
+    }
+
+    /// A draw of one test row, by the objectives of its restarts; the density at a record is its number.
+    fn tested(index: u64, values: &[f64]) -> (Draw, Densities) {
+        let mut records: Vec<usize> = Vec::new();
+        for (r, v) in values.iter().enumerate().filter(|(_, v)| !v.is_nan()) {
+            if records.last().is_none_or(|&best| *v < values[best - 1]) {
+                records.push(r + 1);
+            }
+        }
+        let densities = records.iter().map(|&r| (r, vec![libm::log(r as f64)])).collect();
+        let restart = *records.last().unwrap();
+        let minimum = Minimum::closed_form(vec![0.0], values[restart - 1]);
+        (Draw { index, minimum, restart, values: values.to_vec(), earlier: Vec::new() }, densities)
+    }
+
+    #[test]
+    fn fewer_restarts_end_at_an_earlier_record() {
+        let mut on_test = OnTest::new(1, 10);
+        for (index, values) in
+            [&[3.0, 2.0, 2.0, 1.0][..], &[f64::NAN, f64::NAN, 5.0, 6.0]].into_iter().enumerate()
+        {
+            let (draw, densities) = tested(index as u64, values);
+            on_test.add(&draw, &densities);
+        }
+        // The second draw failed twice: with one restart or two it would have gone on to the third.
+        let expected = [(1, 2.0), (2, 2.5), (3, 2.5), (4, 3.5)];
+        let found = on_test.by_restarts();
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (line, (r, mean)) in found.iter().zip(expected) {
+            assert_eq!(line.restarts, r);
+            assert!((line.lppd.value - libm::log(mean)).abs() < 1e-14, "{line:?}");
+        }
+        assert!((on_test.predictive().lppd().value - libm::log(3.5)).abs() < 1e-14);
+    }
+
+    #[test]
+    fn one_restart_has_no_table() {
+        let mut on_test = OnTest::new(1, 1);
+        let (rescued, densities) = tested(0, &[f64::NAN, 1.0]);
+        on_test.add(&rescued, &densities);
+        assert_eq!(on_test.by_restarts(), []);
     }
 
     /// log of a mean of exponentials: the delta method gives the exact error, the jackknife must agree.

@@ -22,7 +22,7 @@ pub struct Repeat {
     pub n_train: usize,
     pub n_test: usize,
     pub draws: usize,
-    /// Wall-clock time of sampling, without reading data and evaluating.
+    /// Wall-clock time of making, evaluating and writing the draws, without reading data.
     pub seconds: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lppd: Option<Estimate>,
@@ -63,29 +63,59 @@ pub struct CollapseShares {
     pub narrow: f64,
 }
 
-impl Diagnostics {
-    pub fn of(model: &dyn Model, draws: &[Draw]) -> Diagnostics {
-        let mut restarts = AdequacySum::default();
-        draws.iter().for_each(|d| restarts.add(&d.values));
-        let count = |s: Status| draws.iter().filter(|d| d.minimum.status == s).count();
-        let status = Status::ALL.into_iter().map(|s| (s.name().to_owned(), count(s)));
-        let good = || draws.iter().filter(|d| d.minimum.status != Status::Failed);
-        let collapses: Vec<_> = good().filter_map(|d| model.collapse(&d.minimum.theta)).collect();
-        let share = |hit: usize| hit as f64 / collapses.len() as f64;
-        Diagnostics {
-            status: status.filter(|(_, n)| *n > 0).collect(),
-            mean_iterations: draws.iter().map(|d| d.minimum.iterations as f64).sum::<f64>()
-                / draws.len() as f64,
-            max_iterations: draws.iter().map(|d| d.minimum.iterations).max().unwrap_or(0),
-            max_gradient: good().map(|d| d.minimum.gradient).fold(0.0, f64::max),
-            collapse: (!collapses.is_empty()).then(|| CollapseShares {
-                at_floor: share(collapses.iter().filter(|c| c.at_floor).count()),
-                narrow: share(collapses.iter().filter(|c| c.narrow).count()),
-            }),
-            restarts: restarts.mean(),
+/// Sums [`Diagnostics`] up, draw by draw.
+#[derive(Default)]
+pub struct DiagnosticsSum {
+    draws: usize,
+    status: BTreeMap<Status, usize>,
+    iterations: f64,
+    max_iterations: usize,
+    max_gradient: f64,
+    /// Draws of a model that knows singularities, that did not fail.
+    judged: usize,
+    at_floor: usize,
+    narrow: usize,
+    restarts: AdequacySum,
+}
+
+impl DiagnosticsSum {
+    pub fn add(&mut self, model: &dyn Model, draw: &Draw) {
+        let minimum = &draw.minimum;
+        self.draws += 1;
+        *self.status.entry(minimum.status).or_default() += 1;
+        self.iterations += minimum.iterations as f64;
+        self.max_iterations = self.max_iterations.max(minimum.iterations);
+        self.restarts.add(&draw.values);
+        if draw.failed() {
+            return;
+        }
+        self.max_gradient = self.max_gradient.max(minimum.gradient);
+        if let Some(collapse) = model.collapse(&minimum.theta) {
+            self.judged += 1;
+            self.at_floor += usize::from(collapse.at_floor);
+            self.narrow += usize::from(collapse.narrow);
         }
     }
 
+    pub fn draws(&self) -> usize {
+        self.draws
+    }
+
+    pub fn diagnostics(&self) -> Diagnostics {
+        let share = |hit: usize| hit as f64 / self.judged as f64;
+        Diagnostics {
+            status: self.status.iter().map(|(s, n)| (s.name().to_owned(), *n)).collect(),
+            mean_iterations: self.iterations / self.draws as f64,
+            max_iterations: self.max_iterations,
+            max_gradient: self.max_gradient,
+            collapse: (self.judged > 0)
+                .then(|| CollapseShares { at_floor: share(self.at_floor), narrow: share(self.narrow) }),
+            restarts: self.restarts.mean(),
+        }
+    }
+}
+
+impl Diagnostics {
     pub fn failed(&self) -> usize {
         self.status.get(Status::Failed.name()).copied().unwrap_or(0)
     }

@@ -7,81 +7,123 @@ use rayon::ThreadPool;
 
 use crate::bootstrap::{Draw, posterior_bootstrap};
 use crate::config::{Experiment, FixedInitConfig, Metric};
+use crate::data::Dataset;
 use crate::error::Result;
-use crate::evaluate::{ByRestarts, Estimate, predictive, sparsity};
-use crate::report::{Diagnostics, Repeat};
+use crate::evaluate::{Densities, OnTest, Sparsity, densities};
+use crate::model::Model;
+use crate::report::{DiagnosticsSum, Repeat};
 use crate::study::{ReadyTrial, Study};
 
-/// Runs repeat `repeat` (from 0). Every draw goes through `on_draw` in order, as soon as it and all before it are done.
+/// Runs repeat `repeat` (from 0). Every draw is given to `on_draw`, in order, as soon as it and all before it are done;
+/// none is kept.
 pub fn run_repeat(
     study: &Study,
     repeat: usize,
     pool: &ThreadPool,
     cancel: &AtomicBool,
-    mut on_draw: impl FnMut(&Draw) -> Result<()>,
-) -> Result<(Repeat, Vec<Draw>)> {
+    mut on_draw: impl FnMut(Draw) -> Result<()>,
+) -> Result<Repeat> {
     let trial = study.trial(repeat)?.scheme(pool, cancel)?;
     let started = Instant::now();
-    let mut draws: Vec<Draw> = Vec::new();
-    posterior_bootstrap(&trial.plan(), 0..study.draws() as u64, pool, cancel, |draw| {
-        on_draw(&draw)?;
-        draws.push(draw);
-        Ok(())
-    })?;
-    let seconds = started.elapsed().as_secs_f64();
-    let scores = score(study, &trial, &draws, pool);
-    let report = Repeat {
-        repeat: repeat + 1,
-        seed: trial.seed.0,
-        n_train: trial.train.n(),
-        n_test: trial.test.as_ref().map_or(0, |t| t.n()),
-        draws: draws.len(),
-        seconds,
-        lppd: scores.lppd,
-        mse: scores.mse,
-        accuracy: scores.accuracy,
-        sparsity: scores.sparsity,
-        diagnostics: Diagnostics::of(trial.model.as_ref(), &draws),
-        by_restarts: scores.by_restarts,
+    let mut scores = Scores::new(study, &trial);
+    let (model, test) = (scores.model, scores.test);
+    let evaluate = |draw: &Draw| {
+        let test = test.filter(|_| !draw.failed())?;
+        Some(densities(model, draw, test))
     };
-    Ok((report, draws))
+    posterior_bootstrap(
+        &trial.plan(),
+        0..study.draws() as u64,
+        pool,
+        cancel,
+        evaluate,
+        |draw, densities| {
+            scores.add(&draw, densities.as_ref());
+            on_draw(draw)
+        },
+    )?;
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(scores.report(repeat, &trial, seconds))
 }
 
-/// The metrics of a repeat.
-#[derive(Default)]
-struct Scores {
-    lppd: Option<Estimate>,
-    mse: Option<Estimate>,
-    accuracy: Option<Estimate>,
-    sparsity: Option<Estimate>,
-    by_restarts: Vec<ByRestarts>,
+/// What is computed of the draws of a repeat, as they come.
+struct Scores<'a> {
+    wanted: Option<&'a [Metric]>,
+    model: &'a dyn Model,
+    /// The test rows, if anything is asked of them.
+    test: Option<&'a Dataset>,
+    on_test: Option<OnTest>,
+    sparsity: Option<Sparsity>,
+    diagnostics: DiagnosticsSum,
 }
 
-/// All metrics that are asked for, or, if none are named, that apply.
-fn score(study: &Study, trial: &ReadyTrial, draws: &[Draw], pool: &ThreadPool) -> Scores {
-    let evaluate = &study.experiment.evaluate;
-    let wanted = |metric: Metric| evaluate.metrics.as_ref().is_none_or(|m| m.contains(&metric));
-    let model = trial.model.as_ref();
-    let mut scores = Scores::default();
-    let on_test = [Metric::Lppd, Metric::Mse, Metric::Accuracy].into_iter().any(wanted);
-    if let Some(test) = trial.test.as_ref().filter(|_| on_test && model.is_likelihood()) {
-        let (predictive, by_restarts) = predictive(model, draws, test, pool);
-        match test.y.as_ref().filter(|_| model.coefficients().is_some()) {
-            Some(y) => {
-                let [lppd, mse, accuracy] =
-                    predictive.classification(y.as_slice().expect("responses are contiguous"));
-                scores.lppd = wanted(Metric::Lppd).then_some(lppd);
-                scores.mse = wanted(Metric::Mse).then_some(mse);
-                scores.accuracy = wanted(Metric::Accuracy).then_some(accuracy);
-            }
-            None => scores.lppd = Some(predictive.lppd()),
+impl<'a> Scores<'a> {
+    /// All metrics that are asked for, or, if none are named, that apply.
+    fn new(study: &'a Study, trial: &'a ReadyTrial) -> Self {
+        let evaluate = &study.experiment.evaluate;
+        let model = trial.model.as_ref();
+        let mut scores = Scores {
+            wanted: evaluate.metrics.as_deref(),
+            model,
+            test: None,
+            on_test: None,
+            sparsity: None,
+            diagnostics: DiagnosticsSum::default(),
+        };
+        if [Metric::Lppd, Metric::Mse, Metric::Accuracy].into_iter().any(|m| scores.wants(m)) {
+            scores.test = trial.test.as_deref().filter(|_| model.is_likelihood());
+            scores.on_test = scores.test.map(|test| OnTest::new(test.n(), trial.scheme.restarts()));
         }
-        scores.by_restarts = by_restarts;
+        if let (Some(range), Some(epsilon)) = (model.coefficients(), evaluate.epsilon) {
+            scores.sparsity = scores.wants(Metric::Sparsity).then(|| Sparsity::new(range, epsilon.get()));
+        }
+        scores
     }
-    if let (Some(range), Some(epsilon)) = (model.coefficients(), evaluate.epsilon) {
-        scores.sparsity = wanted(Metric::Sparsity).then(|| sparsity(draws, range, epsilon.get()));
+
+    fn wants(&self, metric: Metric) -> bool {
+        self.wanted.is_none_or(|m| m.contains(&metric))
     }
-    scores
+
+    fn add(&mut self, draw: &Draw, densities: Option<&Densities>) {
+        self.diagnostics.add(self.model, draw);
+        if let (Some(on_test), Some(densities)) = (&mut self.on_test, densities) {
+            on_test.add(draw, densities);
+        }
+        if let Some(sparsity) = self.sparsity.as_mut().filter(|_| !draw.failed()) {
+            sparsity.add(&draw.minimum.theta);
+        }
+    }
+
+    fn report(&self, repeat: usize, trial: &ReadyTrial, seconds: f64) -> Repeat {
+        let mut report = Repeat {
+            repeat: repeat + 1,
+            seed: trial.seed.0,
+            n_train: trial.train.n(),
+            n_test: trial.test.as_ref().map_or(0, |t| t.n()),
+            draws: self.diagnostics.draws(),
+            seconds,
+            lppd: None,
+            mse: None,
+            accuracy: None,
+            sparsity: self.sparsity.as_ref().map(Sparsity::estimate),
+            diagnostics: self.diagnostics.diagnostics(),
+            by_restarts: self.on_test.as_ref().map(OnTest::by_restarts).unwrap_or_default(),
+        };
+        if let (Some(on_test), Some(test)) = (&self.on_test, self.test) {
+            let predictive = on_test.predictive();
+            match test.y.as_ref().filter(|_| self.model.coefficients().is_some()) {
+                Some(y) => {
+                    let [lppd, mse, accuracy] =
+                        predictive.classification(y.as_slice().expect("responses are contiguous"));
+                    report.lppd = self.wants(Metric::Lppd).then_some(lppd);
+                    report.mse = self.wants(Metric::Mse).then_some(mse);
+                    report.accuracy = self.wants(Metric::Accuracy).then_some(accuracy);
+                }
+                None => report.lppd = Some(predictive.lppd()),
+            }
+        }
+        report
+    }
 }
 
 /// A few words on how draws are made: `RR-NPL R=10`, `FI-NPL`, `NPL`, with α where it is not 0.

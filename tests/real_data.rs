@@ -40,7 +40,7 @@ fn shipped(name: &str, folder: PathBuf, sets: &[&str]) -> Study {
 fn the_toy_mixture_has_the_papers_predictive_density() {
     let Some(folder) = folder_with("toy/gmm_toy_sep_train.csv") else { return };
     let study = shipped("gmm_toy_fixed.toml", folder, &["sampler.B=1000"]);
-    let (repeat, _) = run_repeat(&study, 0, &support::pool(2), &AtomicBool::new(false), |_| Ok(())).unwrap();
+    let repeat = run_repeat(&study, 0, &support::pool(2), &AtomicBool::new(false), |_| Ok(())).unwrap();
     let lppd = repeat.lppd.expect("there are test rows");
     assert!((lppd.value + 1.7984).abs() < 1.6e-3, "{lppd:?}");
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
-use npl::optim::Status;
 use npl::process::Prior;
 use npl::rng::Purpose;
 use npl::runner::run_repeat;
@@ -101,10 +100,15 @@ fn simulate(config: &Path, args: &AlphaArgs) -> Result<String> {
     for &alpha in &args.values {
         let study = load(config, &args.overrides, &prior_sets(Some(alpha), args.draws))?;
         let names = study.trial(0)?.model.names();
-        let (_, draws) = run_repeat(&study, 0, &pool, &AtomicBool::new(false), |_| Ok(()))?;
-        let good = || draws.iter().filter(|d| d.minimum.status != Status::Failed);
-        let column = |j: usize| good().map(|d| d.minimum.theta[j]).collect();
-        by_value.push((0..names.len()).map(|j| Summary::of(&names[j], column(j))).collect::<Vec<_>>());
+        let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
+        run_repeat(&study, 0, &pool, &AtomicBool::new(false), |draw| {
+            if !draw.failed() {
+                columns.iter_mut().zip(&draw.minimum.theta).for_each(|(column, t)| column.push(*t));
+            }
+            Ok(())
+        })?;
+        let summaries = names.iter().zip(columns).map(|(name, column)| Summary::of(name, column));
+        by_value.push(summaries.collect::<Vec<_>>());
     }
     for j in 0..by_value[0].len() {
         for (alpha, summaries) in args.values.iter().zip(&by_value) {

@@ -190,7 +190,7 @@ fn time_draws(study: &Study, pool: &rayon::ThreadPool) -> Result<f64> {
     let mut batch = (pool.current_num_threads() * trial.model.block_size()) as u64;
     while done < study.draws() as u64 && started.elapsed().as_secs_f64() < TIMED {
         let end = (done + batch).min(study.draws() as u64);
-        posterior_bootstrap(&trial.plan(), done..end, pool, &AtomicBool::new(false), |_| Ok(()))?;
+        posterior_bootstrap(&trial.plan(), done..end, pool, &AtomicBool::new(false), |_| (), |_, ()| Ok(()))?;
         (done, batch) = (end, batch * 2);
     }
     Ok(started.elapsed().as_secs_f64() / done as f64)

@@ -94,10 +94,10 @@ fn sample(
     let mut repeats = Vec::new();
     for repeat in 0..study.repeats() {
         let mut flushed = Instant::now();
-        let on_draw = |draw: &Draw| {
-            file.put(|out| write_row(out, repeat + 1, draw))?;
+        let on_draw = |draw: Draw| {
+            file.put(|out| write_row(out, repeat + 1, &draw))?;
             if let Some(out) = &mut stdout {
-                write_row(out, repeat + 1, draw).map_err(closed)?;
+                write_row(out, repeat + 1, &draw).map_err(closed)?;
                 // A reader that has seen enough is noticed at a flush.
                 if flushed.elapsed() > Duration::from_millis(50) {
                     out.flush().map_err(closed)?;
@@ -107,8 +107,7 @@ fn sample(
             bar.inc(1);
             Ok(())
         };
-        let (done, _) = run_repeat(study, repeat, pool, cancel, on_draw)?;
-        repeats.push(done);
+        repeats.push(run_repeat(study, repeat, pool, cancel, on_draw)?);
     }
     if let Some(out) = &mut stdout {
         out.flush().map_err(closed)?;

@@ -55,7 +55,14 @@ pub fn study(toml: &str) -> Study {
 
 /// Report and draws of an experiment.
 pub fn run_with_report(toml: &str) -> (Repeat, Vec<Draw>) {
-    run_repeat(&study(toml), 0, &pool(2), &AtomicBool::new(false), |_| Ok(())).expect("the run succeeds")
+    let mut draws = Vec::new();
+    let keep = |draw| {
+        draws.push(draw);
+        Ok(())
+    };
+    let report =
+        run_repeat(&study(toml), 0, &pool(2), &AtomicBool::new(false), keep).expect("the run succeeds");
+    (report, draws)
 }
 
 /// Draws of an experiment.
@@ -119,10 +126,17 @@ pub fn bootstrap(
 ) -> Vec<Draw> {
     let plan = Plan { model, prior, data, scheme, seed: Seed(seed) };
     let mut draws = Vec::new();
-    posterior_bootstrap(&plan, range, &pool(threads), &AtomicBool::new(false), |draw| {
-        draws.push(draw);
-        Ok(())
-    })
+    posterior_bootstrap(
+        &plan,
+        range,
+        &pool(threads),
+        &AtomicBool::new(false),
+        |_| (),
+        |draw, ()| {
+            draws.push(draw);
+            Ok(())
+        },
+    )
     .expect("nothing interrupts the run");
     draws
 }
