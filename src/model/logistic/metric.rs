@@ -9,6 +9,7 @@ use super::Logistic;
 use super::objective::Objective;
 use crate::data::Dataset;
 use crate::linalg::Cholesky;
+use crate::math::dot;
 use crate::optim::lbfgs::minimise_block;
 use crate::process::Measure;
 
@@ -162,7 +163,7 @@ impl<'a> Metric<'a> {
     }
 }
 
-const ROWS: &str = "rows of a fresh array are contiguous";
+const ROWS: &str = "rows of a matrix are contiguous";
 
 /// (Xᵀ V X + D)⁻¹v = D⁻¹v − D⁻¹ Xᵀ V^½ (1 + V^½ X D⁻¹ Xᵀ V^½)⁻¹ V^½ X D⁻¹v, row by row of `v`.
 fn woodbury(metrics: &[&Metric], x: &Array2<f64>, masses: &[&[f64]], far: &[bool], v: &mut Array2<f64>) {
@@ -234,17 +235,21 @@ fn largest_leverage(far: &Cholesky, x: &Array2<f64>) -> f64 {
 fn factor(model: &Logistic, x: &Array2<f64>, mass: &[f64], theta: &[f64], far: bool) -> Option<Cholesky> {
     let d = model.d();
     let (beta, intercept) = theta.split_at(d);
-    let beta_view = ArrayView1::from(beta);
     let mut h = Array2::zeros((d + 1, d + 1));
     let mut scaled = Array2::zeros((TILE, d + 1));
     for (rows, mass) in x.axis_chunks_iter(Axis(0), TILE).zip(mass.chunks(TILE)) {
         let mut scaled = scaled.slice_mut(s![..rows.nrows(), ..]);
         for ((x, w), mut out) in rows.outer_iter().zip(mass).zip(scaled.outer_iter_mut()) {
-            let root = (w * curvature(x.dot(&beta_view) + intercept[0], far)).sqrt();
+            let (x, out) = (x.to_slice().expect(ROWS), out.as_slice_mut().expect(ROWS));
+            let root = (w * curvature(dot(x, beta) + intercept[0], far)).sqrt();
             out.iter_mut().zip(x).for_each(|(o, x)| *o = root * x);
             out[d] = root;
         }
-        general_mat_mul(1.0, &scaled.t(), &scaled, 1.0, &mut h);
+        // By halves of the columns, for one of the four products is another's transpose.
+        let half = d.div_ceil(2);
+        let (left, right) = (scaled.slice(s![.., ..half]), scaled.slice(s![.., half..]));
+        general_mat_mul(1.0, &left.t(), &left, 1.0, &mut h.slice_mut(s![..half, ..half]));
+        general_mat_mul(1.0, &right.t(), &scaled, 1.0, &mut h.slice_mut(s![half.., ..]));
     }
     for (j, beta) in beta.iter().enumerate() {
         h[[j, j]] += model.majorant(*beta);
