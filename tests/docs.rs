@@ -197,9 +197,14 @@ fn every_shipped_experiment_is_valid() {
 #[test]
 fn every_relative_link_leads_to_a_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for page in
-        ["README.md", "docs/architecture.md", "docs/config.md", "docs/models.md", "docs/reproduction.md"]
-    {
+    for page in [
+        "README.md",
+        "docs/architecture.md",
+        "docs/config.md",
+        "docs/draws.md",
+        "docs/models.md",
+        "docs/reproduction.md",
+    ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         let folder = root.join(page).parent().unwrap().to_owned();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

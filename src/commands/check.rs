@@ -13,10 +13,10 @@ use npl::data::prepare::{Dummies, Notes};
 use npl::kernel::Level;
 use npl::math::{mean, sd};
 use npl::runner::label;
-use npl::samples::STATISTICS;
+use npl::samples::{Format, STATISTICS, STRIP};
 use npl::study::{Study, Trial};
 
-use super::text::{bytes, percent, seconds};
+use super::text::{bytes, percent, seconds, smaller};
 use super::{load, pool, print};
 use crate::cli::CheckArgs;
 
@@ -24,8 +24,6 @@ use crate::cli::CheckArgs;
 const TIMED: f64 = 0.5;
 /// So many categorical columns are listed.
 const LISTED: usize = 20;
-/// Bytes of a number as text, with its comma.
-const CELL: f64 = 20.0;
 
 pub fn check(args: CheckArgs) -> Result<()> {
     let Some(config) = args.config.filter(|_| !args.schema) else {
@@ -68,11 +66,22 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
         },
         Level::current().name()
     ));
-    let rows = (study.draws() * study.repeats()) as f64;
-    let memory =
-        8.0 * (2.0 * (n * d) as f64 + 2.0 * study.draws() as f64 * p as f64 + (threads * n) as f64 * 2.0);
-    lines.push(format!("memory      about {}", bytes(memory + 1e7)));
-    lines.push(format!("samples.csv about {}", bytes(rows * (p + STATISTICS.len() / 2) as f64 * CELL)));
+    let rows = study.draws() * study.repeats();
+    let columns = p + STATISTICS.len();
+    // Data and their layout for the kernels, weights, draws that wait to be written, and a strip of them.
+    let waiting = 4 * threads * trial.model.block_size() * p;
+    let memory = 8.0 * (2 * n * d + 2 * threads * n + waiting) as f64;
+    let strip = (8.0 * rows as f64 * p as f64).min(STRIP as f64);
+    lines.push(format!("memory      about {}", bytes(memory + strip + 1e7)));
+    let samples = &study.experiment.output.samples;
+    let size = match smaller(samples, rows, columns) {
+        Some(advice) => advice,
+        None => {
+            let format = Format::of(samples).expect("checked with the experiment");
+            format!("about {}", bytes(format.size(rows, columns)))
+        }
+    };
+    lines.push(format!("{samples:<11} {size}"));
     Ok(lines)
 }
 

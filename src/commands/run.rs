@@ -1,6 +1,6 @@
 //! `npl run`: data, posterior draws, evaluation, run directory.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use npl::error::Error;
 use npl::kernel::Level;
 use npl::report::{HEADER, Report};
 use npl::runner::{label, run_repeat};
-use npl::samples::{Summary, Table, write_header, write_row};
-use npl::store::{self, AtomicFile, Machine, Manifest, RunDir};
+use npl::samples::{Format, Summary, Writer, columns};
+use npl::store::{self, DrawFile, Machine, Manifest, RunDir};
 use npl::study::Study;
 
-use super::{load, note, pool, print, summary};
+use super::{load, note, pool, print, summary, text};
 use crate::cli::RunArgs;
 
 pub fn run(args: RunArgs) -> Result<()> {
@@ -34,15 +34,22 @@ pub fn run(args: RunArgs) -> Result<()> {
     let cancel = interruptible()?;
     let resolved = toml::to_string(&study.experiment)?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(&study.experiment.name));
-    let folder = RunDir::open(&out, &resolved, study.inputs(), args.force)?;
+    let samples = &study.experiment.output.samples;
+    let folder = RunDir::open(&out, samples, &resolved, study.inputs(), args.force)?;
     if !args.quiet && study.seed_was_drawn() {
         note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
     }
+    let columns = columns(&study.trial(0)?.model.names(), args.names);
+    let rows = study.draws() * study.repeats();
+    if let Some(advice) = text::smaller(samples, rows, columns.len()).filter(|_| !args.quiet) {
+        note(&format!("{samples} {advice}"));
+    }
     let clock = Clock::start();
-    let (report, samples) = sample(&study, &args, &folder, &pool, &cancel)?;
+    let file = DrawFile::create(&folder, samples, columns.clone(), rows)?;
+    let (report, draws) = sample(&study, &args, file, &columns, &pool, &cancel)?;
     let seconds = clock.started.elapsed().as_secs_f64();
     let results = Results { study: &study, folder: &folder, report: &report, resolved: &resolved };
-    results.write(samples, &clock, pool.current_num_threads(), seconds)?;
+    results.write(draws, &clock, &pool, seconds)?;
     announce(&args, &report, &out)?;
     enough_succeeded(&study, &report)
 }
@@ -78,26 +85,29 @@ fn unix(time: SystemTime) -> u64 {
 fn sample(
     study: &Study,
     args: &RunArgs,
-    folder: &RunDir,
+    mut file: DrawFile,
+    columns: &[String],
     pool: &rayon::ThreadPool,
     cancel: &AtomicBool,
-) -> Result<(Report, AtomicFile)> {
-    let names = study.trial(0)?.model.names();
-    let mut file = AtomicFile::create(&folder.file(store::SAMPLES))?;
-    file.put(|out| write_header(out, &names, args.names))?;
-    let mut stdout = args.samples.is_some().then(|| BufWriter::new(std::io::stdout().lock()));
+) -> Result<(Report, DrawFile)> {
     let closed = |e| Error::write(Path::new("standard output"), e);
-    if let Some(out) = &mut stdout {
-        write_header(out, &names, args.names).and_then(|()| out.flush()).map_err(closed)?;
-    }
+    let mut stdout = match args.samples {
+        Some(_) => {
+            let out = BufWriter::new(std::io::stdout());
+            let mut out = Writer::new(out, Format::Csv, columns, 0).map_err(closed)?;
+            out.flush().map_err(closed)?;
+            Some(out)
+        }
+        None => None,
+    };
     let bar = progress(study, args);
     let mut repeats = Vec::new();
     for repeat in 0..study.repeats() {
         let mut flushed = Instant::now();
         let on_draw = |draw: Draw| {
-            file.put(|out| write_row(out, repeat + 1, &draw))?;
+            file.put(repeat + 1, &draw)?;
             if let Some(out) = &mut stdout {
-                write_row(out, repeat + 1, &draw).map_err(closed)?;
+                out.put(repeat + 1, &draw).map_err(closed)?;
                 // A reader that has seen enough is noticed at a flush.
                 if flushed.elapsed() > Duration::from_millis(50) {
                     out.flush().map_err(closed)?;
@@ -146,30 +156,32 @@ struct Results<'a> {
 
 impl Results<'_> {
     /// The manifest comes last: without it nothing here is a result.
-    fn write(&self, mut samples: AtomicFile, clock: &Clock, threads: usize, seconds: f64) -> Result<()> {
+    fn write(&self, draws: DrawFile, clock: &Clock, pool: &rayon::ThreadPool, seconds: f64) -> Result<()> {
         let folder = self.folder;
-        samples.settle()?;
-        folder.begin_replacing()?;
+        let (draws, summaries) = pool.install(|| draws.settle())?;
+        folder.begin_replacing(&self.study.experiment.output.samples)?;
         // The experiment comes first: a run that dies here is known for what it was, and may be run again.
         store::write_file(&folder.file(store::CONFIG), self.resolved)?;
-        samples.commit()?;
-        let table = Table::read(&folder.file(store::SAMPLES))?;
-        let lines = table.summarise(None).iter().map(|s| s.line() + "\n").collect::<String>();
+        draws.commit()?;
+        let lines = summaries.iter().map(|s| s.line() + "\n").collect::<String>();
         store::write_file(&folder.file(store::SUMMARY), &format!("{}\n{lines}", Summary::header()))?;
         let lines =
             self.report.repeats.iter().map(|r| r.line(&self.report.method) + "\n").collect::<String>();
         store::write_file(&folder.file(store::REPORT), &format!("{HEADER}\n{lines}"))?;
         let json = serde_json::to_string_pretty(self.report)? + "\n";
         store::write_file(&folder.file(store::REPORT_JSON), &json)?;
-        let manifest = self.manifest(clock, threads, seconds)?;
+        let manifest = self.manifest(clock, pool.current_num_threads(), seconds)?;
         let json = serde_json::to_string_pretty(&manifest)? + "\n";
         store::write_file(&folder.file(store::MANIFEST), &json)?;
         Ok(())
     }
 
     fn manifest(&self, clock: &Clock, threads: usize, seconds: f64) -> Result<Manifest> {
-        let files = [store::SAMPLES, store::REPORT, store::REPORT_JSON, store::SUMMARY, store::CONFIG];
-        let hash = |name: &&str| Ok((name.to_string(), store::sha256(&self.folder.file(name))?));
+        let samples = &self.study.experiment.output.samples;
+        let draws = store::draw_files(samples);
+        let others = [store::REPORT, store::REPORT_JSON, store::SUMMARY, store::CONFIG];
+        let files = draws.iter().map(String::as_str).chain(others);
+        let hash = |name: &str| Ok((name.to_owned(), store::sha256(&self.folder.file(name))?));
         let mut status = std::collections::BTreeMap::new();
         for (name, count) in self.report.repeats.iter().flat_map(|r| &r.diagnostics.status) {
             *status.entry(name.clone()).or_insert(0) += count;
@@ -186,9 +198,10 @@ impl Results<'_> {
             finished: store::utc(unix(SystemTime::now())),
             seconds,
             command: std::env::args().collect(),
+            samples: samples.clone(),
             inputs: self.study.inputs().to_vec(),
             status,
-            outputs: files.iter().map(hash).collect::<Result<_>>()?,
+            outputs: files.map(hash).collect::<Result<_>>()?,
         })
     }
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
 use npl::report::{Diagnostics, OverRepeats, Report};
-use npl::samples::{Summary, Table};
+use npl::samples::{Samples, Summary};
 use npl::store;
 
 use super::print;
@@ -20,8 +20,7 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         let message = format!("--repeat {repeat}: the run has repeats 1 to {}", report.repeats.len());
         return Err(Error::input(message).into());
     }
-    let table = Table::read(&args.run.join(store::SAMPLES))?;
-    let parameters = table.summarise(args.repeat);
+    let parameters = Samples::open(&store::samples_of(&args.run)?)?.summarise(args.repeat)?;
     if args.format == Format::Csv {
         let lines: String = parameters.iter().map(|s| s.line() + "\n").collect();
         return print(format!("{}\n{lines}", Summary::header()).as_bytes());

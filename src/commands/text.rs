@@ -1,7 +1,7 @@
 //! Tables for people and programs.
 
 use npl::config::printable;
-use npl::samples::quoted;
+use npl::samples::{self, quoted};
 
 use crate::cli::Format;
 
@@ -83,6 +83,22 @@ pub fn bytes(count: f64) -> String {
         _ => ("bytes", 1.0),
     };
     if scale == 1.0 { format!("{count:.0} {unit}") } else { format!("{:.1} {unit}", count / scale) }
+}
+
+/// Text files of draws above so many bytes are advised against.
+const LARGE_TEXT: f64 = 200e6;
+
+/// How large a file of draws will be, and what would make it smaller, if it will be a large text.
+pub fn smaller(file: &str, rows: usize, columns: usize) -> Option<String> {
+    let size = samples::Format::of(file).ok()?.size(rows, columns);
+    let array = samples::Format::Npy.size(rows, columns);
+    (size > LARGE_TEXT && size > array).then(|| {
+        format!(
+            "about {} of text; `--set output.samples=samples.npy` makes {} of it, and is faster to read",
+            bytes(size),
+            bytes(array)
+        )
+    })
 }
 
 /// Seconds for people.

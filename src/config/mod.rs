@@ -50,6 +50,8 @@ pub struct Experiment {
     pub optimiser: Optimiser,
     #[serde(default)]
     pub evaluate: EvaluateConfig,
+    #[serde(default)]
+    pub output: OutputConfig,
 }
 
 fn one() -> Count {
@@ -365,7 +367,7 @@ pub enum FixedInitConfig {
     Run {
         /// Its run directory.
         path: String,
-        /// Which row of its samples.csv, counted from 1. Left out: the draw with the smallest loss on the unweighted
+        /// Which of its draws, counted from 1 over all repeats. Left out: the draw with the smallest loss on the unweighted
         /// training data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         draw: Option<Count>,
@@ -396,6 +398,28 @@ pub enum Metric {
     Accuracy,
     /// Per cent of coefficients whose posterior mean is below epsilon in absolute value.
     Sparsity,
+}
+
+/// What is written to the run directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutputConfig {
+    /// File of the draws. Its ending is its format: `.csv`; `.csv.gz`; `.npy`, float64, with the names of the columns in
+    /// `.columns.json`; `.parquet`, in a build with `--features parquet`.
+    #[serde(default = "OutputConfig::default_samples")]
+    pub samples: String,
+}
+
+impl OutputConfig {
+    fn default_samples() -> String {
+        crate::store::SAMPLES.into()
+    }
+}
+
+impl Default for OutputConfig {
+    fn default() -> Self {
+        OutputConfig { samples: Self::default_samples() }
+    }
 }
 
 /// The JSON schema of an experiment file, for editors.

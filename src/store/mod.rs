@@ -1,23 +1,30 @@
 //! The run directory, and the only place that writes files: a result file is absent or whole.
 
+mod draws;
+
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+pub use draws::DrawFile;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::config::printable;
 use crate::error::{Error, Result};
 use crate::report::Report;
+use crate::samples::Format;
 use crate::study::{Input, hex};
 
+/// Where draws are if nothing else is asked for.
 pub const SAMPLES: &str = "samples.csv";
 pub const REPORT: &str = "report.csv";
 pub const REPORT_JSON: &str = "report.json";
 pub const SUMMARY: &str = "summary.csv";
 pub const CONFIG: &str = "config.toml";
 pub const MANIFEST: &str = "manifest.json";
+/// Names that no file of draws may have.
+pub const RESERVED: [&str; 5] = [REPORT, REPORT_JSON, SUMMARY, CONFIG, MANIFEST];
 const LOCK: &str = ".npl.lock";
 
 /// A file that appears under its name only when it is complete and on disk.
@@ -42,16 +49,15 @@ impl AtomicFile {
         })
     }
 
-    /// Writes, naming the file in any error.
-    pub fn put(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        let writer = self.writer.as_mut().expect("open until it is committed");
-        write(writer).map_err(|e| Error::write(&self.path, e))
+    fn writer(&mut self) -> &mut BufWriter<File> {
+        self.writer.as_mut().expect("open until it is committed")
     }
 
     /// To disk, but not yet under its name: a full disk shows here, while older results are still untouched.
     pub fn settle(&mut self) -> Result<()> {
-        let writer = self.writer.as_mut().expect("open until it is committed");
-        writer.flush().and_then(|()| writer.get_ref().sync_all()).map_err(|e| Error::write(&self.path, e))
+        let writer = self.writer();
+        let settled = writer.flush().and_then(|()| writer.get_ref().sync_all());
+        settled.map_err(|e| Error::write(&self.path, e))
     }
 
     /// To disk, then under its name. The buffer is flushed by hand: dropping it would swallow a full disk.
@@ -66,6 +72,16 @@ impl AtomicFile {
     }
 }
 
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer().flush()
+    }
+}
+
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         drop(self.writer.take());
@@ -77,7 +93,7 @@ impl Drop for AtomicFile {
 /// Writes a whole small file.
 pub fn write_file(path: &Path, text: &str) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
-    file.put(|out| out.write_all(text.as_bytes()))?;
+    file.write_all(text.as_bytes()).map_err(|e| Error::write(path, e))?;
     file.commit()
 }
 
@@ -89,9 +105,16 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Makes the directory if need be and takes hold of it. A directory with the results of another experiment is left
-    /// alone unless `force` is set; the same experiment may be run again, it writes the same bytes.
-    pub fn open(path: &Path, resolved_config: &str, inputs: &[Input], force: bool) -> Result<RunDir> {
+    /// Makes the directory if need be and takes hold of it, for a run that writes its draws to `samples`. A directory
+    /// with the results of another experiment is left alone unless `force` is set; the same experiment may be run
+    /// again, it writes the same bytes.
+    pub fn open(
+        path: &Path,
+        samples: &str,
+        resolved_config: &str,
+        inputs: &[Input],
+        force: bool,
+    ) -> Result<RunDir> {
         let shown = printable(&path.display().to_string());
         if path.as_os_str().is_empty() {
             return Err(Error::input("the run directory has an empty name; see --out"));
@@ -100,7 +123,7 @@ impl RunDir {
             return Err(Error::input(format!("{shown}: not a folder")));
         }
         if !force {
-            refuse_other_run(path, resolved_config, inputs, &shown)?;
+            refuse_other_run(path, samples, resolved_config, inputs, &shown)?;
         }
         fs::create_dir_all(path).map_err(|e| Error::write(path, e))?;
         let lock_path = path.join(LOCK);
@@ -124,10 +147,20 @@ impl RunDir {
     }
 
     /// Declares old results void, before the first new one takes their place: without a manifest nothing is a result.
-    pub fn begin_replacing(&self) -> Result<()> {
-        let manifest = self.file(MANIFEST);
-        match fs::remove_file(&manifest) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::write(&manifest, e)),
+    /// Old draws go if they have another name than the new ones.
+    pub fn begin_replacing(&self, samples: &str) -> Result<()> {
+        let old = read_manifest(&self.path).map(|m| m.samples).unwrap_or_default();
+        self.remove(MANIFEST)?;
+        if old != samples {
+            draw_files(&old).iter().try_for_each(|name| self.remove(name))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let path = self.file(name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::write(&path, e)),
             _ => Ok(()),
         }
     }
@@ -141,13 +174,25 @@ impl Drop for RunDir {
     }
 }
 
+/// The files that draws of this name are made of; none if it is not a name for draws.
+pub fn draw_files(samples: &str) -> Vec<String> {
+    match Format::of(samples) {
+        Ok(format) if !RESERVED.contains(&samples) => {
+            [samples.to_owned()].into_iter().chain(format.names_file(samples)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Removes the unfinished files of a run that was killed. Whoever holds the lock is alone here.
 fn sweep(folder: &Path) {
-    let results = [SAMPLES, REPORT, REPORT_JSON, SUMMARY, CONFIG, MANIFEST];
+    let ours = |name: &str| {
+        RESERVED.contains(&name) || !draw_files(name).is_empty() || name.ends_with(".columns.json")
+    };
     let unfinished = |name: &str| {
-        let rest = results.iter().find_map(|r| name.strip_prefix('.')?.strip_prefix(r)?.strip_prefix('.'));
-        let id = rest.and_then(|rest| rest.strip_suffix(".tmp"));
-        id.is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
+        let inner = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
+        let parts = inner.and_then(|inner| inner.rsplit_once('.'));
+        parts.is_some_and(|(name, id)| ours(name) && !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(unfinished) {
@@ -156,9 +201,16 @@ fn sweep(folder: &Path) {
     }
 }
 
-fn refuse_other_run(path: &Path, resolved_config: &str, inputs: &[Input], shown: &str) -> Result<()> {
-    let results = [SAMPLES, REPORT, SUMMARY, CONFIG, MANIFEST];
-    let Some(found) = results.iter().find(|name| path.join(name).exists()) else { return Ok(()) };
+fn refuse_other_run(
+    path: &Path,
+    samples: &str,
+    resolved_config: &str,
+    inputs: &[Input],
+    shown: &str,
+) -> Result<()> {
+    let draws = draw_files(samples);
+    let mut results = draws.iter().map(String::as_str).chain(RESERVED);
+    let Some(found) = results.find(|name| path.join(name).exists()) else { return Ok(()) };
     let same = fs::read_to_string(path.join(CONFIG)).is_ok_and(|old| old == resolved_config);
     let what = match read_manifest(path) {
         Ok(old) if same => match old.inputs.iter().zip(inputs).find(|(old, new)| old.sha256 != new.sha256) {
@@ -188,11 +240,19 @@ pub struct Manifest {
     pub finished: String,
     pub seconds: f64,
     pub command: Vec<String>,
+    /// The file of draws.
+    #[serde(default = "usual_samples")]
+    pub samples: String,
     pub inputs: Vec<Input>,
     /// Draws by status.
     pub status: std::collections::BTreeMap<String, usize>,
     /// SHA-256 of every result file.
     pub outputs: std::collections::BTreeMap<String, String>,
+}
+
+/// What manifests meant before draws could be in another file.
+fn usual_samples() -> String {
+    SAMPLES.to_owned()
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -256,6 +316,19 @@ pub fn read_report(run: &Path) -> Result<Report> {
     read_json(run, REPORT_JSON)
 }
 
+/// The file of draws of a run: its manifest knows the name. Without a manifest it is the usual one.
+pub fn samples_of(run: &Path) -> Result<PathBuf> {
+    let samples = match run.join(MANIFEST).exists() {
+        true => read_manifest(run)?.samples,
+        false => SAMPLES.to_owned(),
+    };
+    if draw_files(&samples).is_empty() {
+        let shown = printable(&run.join(MANIFEST).display().to_string());
+        return Err(Error::input(format!("{shown}: no draws can be in {}", printable(&samples))));
+    }
+    Ok(run.join(samples))
+}
+
 pub fn read_manifest(run: &Path) -> Result<Manifest> {
     read_json(run, MANIFEST)
 }
@@ -291,7 +364,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.csv");
         let mut file = AtomicFile::create(&path).unwrap();
-        file.put(|out| out.write_all(b"half")).unwrap();
+        file.write_all(b"half").unwrap();
         drop(file);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         write_file(&path, "whole").unwrap();
@@ -309,7 +382,7 @@ mod tests {
         let path = folder.path().join("samples.csv");
         let temporary = folder.path().join("t");
         let mut full = AtomicFile { path: path.clone(), temporary, writer: Some(BufWriter::new(file)) };
-        full.put(|out| out.write_all(b"lost?")).unwrap();
+        full.write_all(b"lost?").unwrap();
         let error = full.commit().unwrap_err();
         assert!(error.to_string().contains("samples.csv"), "{error}");
         assert_eq!(error.exit_code(), 1);
@@ -320,12 +393,12 @@ mod tests {
     fn one_process_at_a_time_and_one_experiment_per_folder() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run");
-        let first = RunDir::open(&path, "a", &[], false).unwrap();
-        assert!(matches!(RunDir::open(&path, "a", &[], false), Err(Error::Failed(_))));
+        let first = RunDir::open(&path, SAMPLES, "a", &[], false).unwrap();
+        assert!(matches!(RunDir::open(&path, SAMPLES, "a", &[], false), Err(Error::Failed(_))));
         write_file(&first.file(CONFIG), "a").unwrap();
         drop(first);
-        RunDir::open(&path, "a", &[], false).unwrap();
-        assert!(matches!(RunDir::open(&path, "b", &[], false), Err(Error::Input(_))));
-        RunDir::open(&path, "b", &[], true).unwrap();
+        RunDir::open(&path, SAMPLES, "a", &[], false).unwrap();
+        assert!(matches!(RunDir::open(&path, SAMPLES, "b", &[], false), Err(Error::Input(_))));
+        RunDir::open(&path, SAMPLES, "b", &[], true).unwrap();
     }
 }

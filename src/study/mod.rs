@@ -26,7 +26,7 @@ use crate::model::{Context, Model, ModelConfig};
 use crate::process::base::{BernoulliResponse, Empirical, Normal, Uniform};
 use crate::process::{BaseMeasure, Measure, Prior, Truncation};
 use crate::rng::{Purpose, Seed};
-use crate::samples::Table;
+use crate::samples::{Format, Samples};
 
 /// Adaptive stick-breaking where the config leaves the truncation open.
 const DEFAULT_EPSILON: f64 = 1e-6;
@@ -57,8 +57,8 @@ enum Start {
         fits: usize,
         init: Init,
     },
-    /// Candidate starts: the one with the smallest unweighted loss is taken.
-    Candidates(Vec<Vec<f64>>),
+    /// The draw of an earlier run with the smallest unweighted loss.
+    BestDraw(Samples),
 }
 
 impl Study {
@@ -113,7 +113,7 @@ impl Study {
         match &sampler.fixed_init {
             Some(FixedInitConfig::File(name)) => files.extend(self.search.find(name).ok()),
             Some(FixedInitConfig::Run { path, .. }) => {
-                files.push(Path::new(path).join(crate::store::SAMPLES))
+                files.extend(crate::store::samples_of(Path::new(path)).ok())
             }
             Some(FixedInitConfig::BestOf(_)) | None => {}
         }
@@ -371,12 +371,23 @@ impl Study {
             }
             Some(FixedInitConfig::Run { path, draw }) => {
                 let key = "sampler.fixed_init.run";
-                let table = Table::read(&Path::new(path).join(crate::store::SAMPLES))
-                    .and_then(|table| table.select(&names))
-                    .map_err(|e| self.problem(key, e.to_string()))?;
+                let wrong = |e: Error| self.problem(key, e.to_string());
+                let samples = crate::store::samples_of(Path::new(path))
+                    .and_then(|file| Samples::open(&file))
+                    .map_err(wrong)?;
+                // Up to the draw, or to the first: there are draws, and they have our parameters.
+                let (mut seen, mut last) = (0, None);
+                let wanted = draw.map_or(1, Count::get);
+                samples
+                    .draws(&names, |theta| {
+                        seen += 1;
+                        last = (seen == wanted).then_some(theta);
+                        seen < wanted
+                    })
+                    .map_err(wrong)?;
                 match draw {
-                    None => Ok(Start::Candidates(table)),
-                    Some(draw) => match table.into_iter().nth(draw.get() - 1) {
+                    None => Ok(Start::BestDraw(samples)),
+                    Some(draw) => match last {
                         Some(theta) if theta.iter().all(|t| t.is_finite()) => {
                             Ok(Start::Ready(Scheme::FixedInit(theta)))
                         }
@@ -445,19 +456,39 @@ impl Trial {
                 }
                 Scheme::FixedInit(best.theta)
             }
-            Start::Candidates(table) => {
-                let f = Measure::empirical(&train);
-                let losses: Vec<f64> =
-                    pool.install(|| table.par_iter().map(|theta| model.loss(theta, &f)).collect());
-                let finite = losses.iter().enumerate().filter(|(_, l)| l.is_finite());
-                let best = finite.min_by(|a, b| a.1.total_cmp(b.1)).map(|(i, _)| i);
-                let best =
-                    best.ok_or_else(|| Error::input("no draw of the earlier run has a finite loss here"))?;
-                Scheme::FixedInit(table[best].clone())
-            }
+            Start::BestDraw(samples) => Scheme::FixedInit(best_draw(&samples, model.as_ref(), &train, pool)?),
         };
         Ok(ReadyTrial { seed, train, test, model, prior, scheme })
     }
+}
+
+/// Draws of an earlier run whose losses are computed at one time.
+const CANDIDATES: usize = 256;
+
+/// The draw with the smallest loss on the unweighted data, the first of them.
+fn best_draw(samples: &Samples, model: &dyn Model, train: &Dataset, pool: &ThreadPool) -> Result<Vec<f64>> {
+    let f = Measure::empirical(train);
+    let mut best: Option<(f64, Vec<f64>)> = None;
+    let mut candidates: Vec<Vec<f64>> = Vec::new();
+    let mut choose = |candidates: &mut Vec<Vec<f64>>| {
+        let losses: Vec<f64> =
+            pool.install(|| candidates.par_iter().map(|theta| model.loss(theta, &f)).collect());
+        for (loss, theta) in losses.into_iter().zip(candidates.drain(..)) {
+            if loss.is_finite() && best.as_ref().is_none_or(|(lowest, _)| loss < *lowest) {
+                best = Some((loss, theta));
+            }
+        }
+    };
+    samples.draws(&model.names(), |theta| {
+        candidates.push(theta);
+        if candidates.len() == CANDIDATES {
+            choose(&mut candidates);
+        }
+        true
+    })?;
+    choose(&mut candidates);
+    let (_, theta) = best.ok_or_else(|| Error::input("no draw of the earlier run has a finite loss here"))?;
+    Ok(theta)
 }
 
 /// A repeat that can be sampled.
@@ -571,6 +602,14 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
             "sampler.stop",
             "`stop` ends restarts early; set `R`, the most there may be, to 2 or more".into(),
         );
+    }
+    let samples = &experiment.output.samples;
+    match Format::of(samples) {
+        Err(why) => say("output.samples", format!("`output.samples` {why}")),
+        Ok(_) if crate::store::RESERVED.contains(&samples.to_ascii_lowercase().as_str()) => {
+            say("output.samples", "`output.samples` is the name of another result".into())
+        }
+        Ok(_) => {}
     }
     for (key, size, most) in sizes(experiment) {
         if size > most {

@@ -1,0 +1,289 @@
+//! Draws from a file. Memory does not grow with the file: columns are read in strips.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::{Format, REPEAT, STATISTICS, STATUS, Summary, npy};
+use crate::config::printable;
+use crate::data::files::open;
+use crate::error::{Error, Result};
+use crate::optim::Status;
+
+/// Bytes of values in memory at one time.
+pub const STRIP: usize = 64 << 20;
+/// The same for text, of which every strip parses the whole file again.
+const TEXT_STRIP: usize = 256 << 20;
+/// Bytes of a file that are read at one time.
+const BUFFER: usize = 1 << 16;
+
+/// A table of draws in a file.
+pub struct Samples {
+    path: PathBuf,
+    source: Source,
+    columns: Vec<String>,
+}
+
+enum Source {
+    Text,
+    Npy {
+        start: u64,
+        rows: u64,
+    },
+    #[cfg(feature = "parquet")]
+    Parquet {
+        rows: usize,
+    },
+}
+
+impl Samples {
+    /// The file's name tells its format.
+    pub fn open(path: &Path) -> Result<Samples> {
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let format = Format::of(&name).map_err(|why| wrong(path, &format!("its name {why}")))?;
+        match format {
+            Format::Csv | Format::CsvGz => {
+                let mut reader = csv::Reader::from_reader(open(path)?);
+                let header = reader.headers().map_err(|e| wrong(path, &e.to_string()))?;
+                let columns = header.iter().map(str::to_owned).collect();
+                Samples { path: path.to_owned(), source: Source::Text, columns }.checked()
+            }
+            Format::Npy => {
+                let names = path.with_file_name(format.names_file(&name).expect("an array has one"));
+                let columns = serde_json::from_reader(open(&names)?)
+                    .map_err(|e| wrong(&names, &format!("not a list of names: {e}")))?;
+                Samples::array(path, columns)
+            }
+            #[cfg(feature = "parquet")]
+            Format::Parquet => {
+                let (columns, rows) = super::parquet::shape(path).map_err(|e| wrong(path, &e.to_string()))?;
+                Samples { path: path.to_owned(), source: Source::Parquet { rows }, columns }.checked()
+            }
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => unreachable!("refused with its name"),
+        }
+    }
+
+    /// An array with these columns, whatever its name.
+    pub fn array(path: &Path, columns: Vec<String>) -> Result<Samples> {
+        let fail = |e: std::io::Error| wrong(path, &e.to_string());
+        let mut file = File::open(path).map_err(fail)?;
+        let size = file.metadata().map_err(fail)?.len();
+        let header = npy::read_header(&mut BufReader::new(&mut file));
+        let (start, rows, width) = header.ok_or_else(|| wrong(path, FOREIGN))?;
+        if width != columns.len() as u64 {
+            let message = format!("{width} columns, and {} names beside it", columns.len());
+            return Err(wrong(path, &message));
+        }
+        let expected = rows.checked_mul(width * 8).and_then(|bytes| bytes.checked_add(start));
+        if expected != Some(size) {
+            return Err(wrong(path, &format!("not whole: {size} bytes for {rows} draws of {width} numbers")));
+        }
+        Samples { path: path.to_owned(), source: Source::Npy { start, rows }, columns }.checked()
+    }
+
+    fn checked(self) -> Result<Samples> {
+        let known = STATISTICS.iter().zip(&self.columns).all(|(a, b)| a == b);
+        if known && self.columns.len() > STATISTICS.len() {
+            Ok(self)
+        } else {
+            Err(wrong(&self.path, FOREIGN))
+        }
+    }
+
+    pub fn parameters(&self) -> &[String] {
+        &self.columns[STATISTICS.len()..]
+    }
+
+    /// Goes through the draws: their statistics, and `range` of their parameters. Ends when `each` says false. Unlike
+    /// data, draws may hold NaN: where a search failed.
+    fn scan(&self, range: Range<usize>, mut each: impl FnMut(&[f64], &[f64]) -> bool) -> Result<()> {
+        match &self.source {
+            Source::Text => self.scan_text(range, &mut each),
+            Source::Npy { start, rows } => self
+                .scan_array(range, *start, *rows, &mut each)
+                .map_err(|e| wrong(&self.path, &e.to_string())),
+            #[cfg(feature = "parquet")]
+            Source::Parquet { .. } => super::parquet::scan(&self.path, range, &mut each)
+                .map_err(|e| wrong(&self.path, &e.to_string())),
+        }
+    }
+
+    fn scan_text(&self, range: Range<usize>, each: &mut dyn FnMut(&[f64], &[f64]) -> bool) -> Result<()> {
+        let bad = |what: &str| wrong(&self.path, what);
+        let mut reader = csv::Reader::from_reader(open(&self.path)?);
+        let mut record = csv::StringRecord::new();
+        let first = STATISTICS.len();
+        let wanted: Vec<usize> = (0..first).chain(first + range.start..first + range.end).collect();
+        let mut row = vec![0.0; wanted.len()];
+        while reader.read_record(&mut record).map_err(|e| bad(&e.to_string()))? {
+            for (value, &j) in row.iter_mut().zip(&wanted) {
+                let cell = &record[j];
+                let number = cell.parse::<f64>();
+                *value = number.map_err(|_| bad(&format!("\"{}\" is not a number", printable(cell))))?;
+            }
+            if !each(&row[..first], &row[first..]) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_array(
+        &self,
+        range: Range<usize>,
+        start: u64,
+        rows: u64,
+        each: &mut dyn FnMut(&[f64], &[f64]) -> bool,
+    ) -> std::io::Result<()> {
+        let mut file = BufReader::with_capacity(BUFFER, File::open(&self.path)?);
+        file.seek(SeekFrom::Start(start))?;
+        let mut statistics = [0.0; STATISTICS.len()];
+        let mut theta = vec![0.0; range.len()];
+        for _ in 0..rows {
+            read_numbers(&mut file, &mut statistics)?;
+            file.seek_relative(8 * range.start as i64)?;
+            read_numbers(&mut file, &mut theta)?;
+            file.seek_relative(8 * (self.parameters().len() - range.end) as i64)?;
+            if !each(&statistics, &theta) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many draws there are, if the file says it.
+    fn rows(&self) -> Option<usize> {
+        match self.source {
+            Source::Text => None,
+            Source::Npy { rows, .. } => Some(rows as usize),
+            #[cfg(feature = "parquet")]
+            Source::Parquet { rows } => Some(rows),
+        }
+    }
+
+    /// Where these parameters stand among those of the file.
+    fn places(&self, names: &[String]) -> Result<Vec<usize>> {
+        let find = |name: &String| {
+            let place = self.parameters().iter().position(|n| n == name);
+            place.ok_or_else(|| Error::input(format!("the draws have no parameter {}", printable(name))))
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// The parameters `names` of every draw, in that order, until `each` says false.
+    pub fn draws(&self, names: &[String], mut each: impl FnMut(Vec<f64>) -> bool) -> Result<()> {
+        let places = self.places(names)?;
+        self.scan(0..self.parameters().len(), |_, theta| each(places.iter().map(|&j| theta[j]).collect()))
+    }
+
+    /// A summary of every parameter, over all draws or those of one repeat. Where a search failed, it left θ somewhere,
+    /// and that is no draw.
+    pub fn summarise(&self, repeat: Option<usize>) -> Result<Vec<Summary>> {
+        let most = match self.source {
+            Source::Text => TEXT_STRIP,
+            _ => STRIP,
+        };
+        self.summarise_in_strips(repeat, most)
+    }
+
+    fn summarise_in_strips(&self, repeat: Option<usize>, most: usize) -> Result<Vec<Summary>> {
+        let names = self.parameters();
+        let fit = |rows: usize| (most / (8 * rows.max(1))).max(1);
+        let mut rows = self.rows();
+        let mut summaries = Vec::with_capacity(names.len());
+        while summaries.len() < names.len() {
+            let left = names.len() - summaries.len();
+            let mut strip: Vec<Vec<f64>> = vec![Vec::new(); left.min(rows.map_or(left, fit))];
+            strip.iter_mut().for_each(|column| column.reserve_exact(rows.unwrap_or(0)));
+            let first = summaries.len();
+            self.scan(first..first + strip.len(), |statistics, theta| {
+                let failed = statistics[STATUS] == f64::from(Status::Failed as u8);
+                if failed || repeat.is_some_and(|r| statistics[REPEAT] != r as f64) {
+                    return true;
+                }
+                // A text tells only at its end how many rows it has: columns that would grow to too much are left to
+                // the next strip.
+                if strip[0].len() == strip[0].capacity() {
+                    strip.truncate(fit((2 * strip[0].len()).max(4)));
+                }
+                strip.iter_mut().zip(theta).for_each(|(column, value)| column.push(*value));
+                true
+            })?;
+            rows = rows.or(Some(strip[0].len()));
+            let names = &names[first..first + strip.len()];
+            let of = |(name, values): (&String, Vec<f64>)| Summary::of(name, values);
+            summaries.par_extend(names.par_iter().zip(strip).map(of));
+        }
+        Ok(summaries)
+    }
+}
+
+const FOREIGN: &str = "not a table of draws written by npl";
+
+fn wrong(path: &Path, what: &str) -> Error {
+    Error::input(format!("{}: {what}", printable(&path.display().to_string())))
+}
+
+fn read_numbers(file: &mut impl Read, numbers: &mut [f64]) -> std::io::Result<()> {
+    let mut bytes = [0; 8];
+    numbers.iter_mut().try_for_each(|number| {
+        file.read_exact(&mut bytes)?;
+        *number = f64::from_le_bytes(bytes);
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bootstrap::Draw;
+    use crate::optim::Minimum;
+    use crate::samples::{NameStyle, Writer, columns};
+
+    /// Three repeats of five draws with seven parameters; the second draw of each failed.
+    fn table(folder: &Path, name: &str) -> Samples {
+        let names: Vec<String> = (1..=7).map(|j| format!("mu.{j}")).collect();
+        let columns = columns(&names, NameStyle::Dot);
+        let format = Format::of(name).unwrap();
+        let mut writer = Writer::new(Vec::new(), format, &columns, 15).unwrap();
+        for (repeat, index) in (1..=3).flat_map(|r| (0..5).map(move |i| (r, i))) {
+            let theta: Vec<f64> =
+                (0..7).map(|j| 0.1 * j as f64 - (index * index) as f64 / repeat as f64).collect();
+            let minimum = match index {
+                1 => Minimum::failed(theta, 1),
+                _ => Minimum::closed_form(theta, 0.5),
+            };
+            let draw = Draw { index, minimum, restart: 1, values: vec![0.5], earlier: Vec::new() };
+            writer.put(repeat, &draw).unwrap();
+        }
+        std::fs::write(folder.join(name), writer.finish().unwrap()).unwrap();
+        if let Some(names) = format.names_file(name) {
+            std::fs::write(folder.join(names), serde_json::to_string(&columns).unwrap()).unwrap();
+        }
+        Samples::open(&folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn strips_of_any_width_give_the_same_summaries() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = table(folder.path(), "a.csv").summarise(None).unwrap();
+        assert_eq!(whole.iter().map(|s| s.parameter.as_str()).collect::<Vec<_>>()[5..], ["mu.6", "mu.7"]);
+        // Squares 0, 4, 9, 16 over 1, 2 and 3; without the failed ones.
+        assert!((whole[0].mean + (29.0 + 29.0 / 2.0 + 29.0 / 3.0) / 12.0).abs() < 1e-14);
+        let second = table(folder.path(), "a.csv").summarise(Some(2)).unwrap();
+        assert!((second[1].mean - (0.1 - 29.0 / 8.0)).abs() < 1e-14);
+        let mut names = vec!["a.csv", "a.csv.gz", "a.npy"];
+        names.extend(cfg!(feature = "parquet").then_some("a.parquet"));
+        for name in names {
+            for most in [1, 8 * 16, 8 * 16 * 3, 8 * 15 * 7, 1 << 20] {
+                let samples = table(folder.path(), name);
+                assert_eq!(samples.summarise_in_strips(None, most).unwrap(), whole, "{name} {most}");
+                assert_eq!(samples.summarise_in_strips(Some(2), most).unwrap(), second, "{name} {most}");
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Draws on their way into the run directory.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::{AtomicFile, RunDir};
+use crate::bootstrap::Draw;
+use crate::error::{Error, Result};
+use crate::samples::{Format, Samples, Summary, Writer};
+
+/// Where draws are kept as numbers while they are written as something else.
+const SPOOL: &str = "spool.npy";
+
+/// The file of draws of a run, not yet under its name. Draws are also kept as an array, in a file that goes with this
+/// value: summaries need them by column, and a text would have to be parsed for that.
+pub struct DrawFile {
+    columns: Vec<String>,
+    samples: Target,
+    names: Option<AtomicFile>,
+    spool: Option<Target>,
+}
+
+struct Target {
+    path: PathBuf,
+    writer: Writer<AtomicFile>,
+}
+
+impl Target {
+    fn create(path: PathBuf, format: Format, columns: &[String], rows: usize) -> Result<Target> {
+        let file = AtomicFile::create(&path)?;
+        let writer = Writer::new(file, format, columns, rows).map_err(|e| Error::write(&path, e))?;
+        Ok(Target { path, writer })
+    }
+
+    fn put(&mut self, repeat: usize, draw: &Draw) -> Result<()> {
+        self.writer.put(repeat, draw).map_err(|e| Error::write(&self.path, e))
+    }
+
+    fn finish(self) -> Result<AtomicFile> {
+        self.writer.finish().map_err(|e| Error::write(&self.path, e))
+    }
+}
+
+impl DrawFile {
+    /// For so many draws with these columns. The format is the ending of `name`.
+    pub fn create(folder: &RunDir, name: &str, columns: Vec<String>, rows: usize) -> Result<DrawFile> {
+        let format = Format::of(name).map_err(|why| Error::input(format!("{name}: the name {why}")))?;
+        let samples = Target::create(folder.file(name), format, &columns, rows)?;
+        let names = match format.names_file(name) {
+            Some(names) => {
+                let path = folder.file(&names);
+                let mut file = AtomicFile::create(&path)?;
+                let written = serde_json::to_writer_pretty(&mut file, &columns).map_err(Into::into);
+                written.and_then(|()| file.write_all(b"\n")).map_err(|e| Error::write(&path, e))?;
+                Some(file)
+            }
+            None => None,
+        };
+        let spool = match format {
+            Format::Npy => None,
+            _ => Some(Target::create(folder.file(SPOOL), Format::Npy, &columns, rows)?),
+        };
+        Ok(DrawFile { columns, samples, names, spool })
+    }
+
+    /// Adds a draw; repeats are counted from 1.
+    pub fn put(&mut self, repeat: usize, draw: &Draw) -> Result<()> {
+        self.samples.put(repeat, draw)?;
+        self.spool.as_mut().map_or(Ok(()), |spool| spool.put(repeat, draw))
+    }
+
+    /// To disk, but not yet under its name; and a summary of every parameter.
+    pub fn settle(self) -> Result<(SettledDraws, Vec<Summary>)> {
+        let mut samples = self.samples.finish()?;
+        samples.settle()?;
+        let mut spool = self.spool.map(Target::finish).transpose()?;
+        let array = spool.as_mut().unwrap_or(&mut samples);
+        array.flush().map_err(|e| Error::write(&array.path, e))?;
+        let summaries = Samples::array(&array.temporary, self.columns)?.summarise(None)?;
+        Ok((SettledDraws { samples, names: self.names }, summaries))
+    }
+}
+
+/// Draws that only need their name.
+pub struct SettledDraws {
+    samples: AtomicFile,
+    names: Option<AtomicFile>,
+}
+
+impl SettledDraws {
+    pub fn commit(self) -> Result<()> {
+        self.names.map_or(Ok(()), AtomicFile::commit)?;
+        self.samples.commit()
+    }
+}
