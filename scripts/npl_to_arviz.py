@@ -1,45 +1,85 @@
 #!/usr/bin/env python3
-"""A run of npl as ArviZ InferenceData: python3 scripts/npl_to_arviz.py runs/gmm_toy [out.nc]
+"""A run of npl for ArviZ: python3 scripts/npl_to_arviz.py runs/gmm_toy [out.nc]
 
 `mu.1.2` becomes an array, `beta.age` a vector with column names as coordinates; columns that end in `__` become
-sample statistics, repeats become chains. Works with ArviZ 0.x and 1.x.
+sample statistics, repeats become chains. Reads draws in any format that npl writes (Parquet through pandas), and gives
+what ArviZ works on: InferenceData with ArviZ 0.x, a DataTree with 1.x.
 """
 import csv
+import gzip
+import json
+import pathlib
+import re
 import sys
 
 import arviz as az
 import numpy as np
 
 
+def table(run):
+    """Names of the columns, and an array with a row per draw."""
+    run = pathlib.Path(run)
+    manifest = json.loads((run / "manifest.json").read_text())
+    path = run / manifest.get("samples", "samples.csv")
+    if path.suffix == ".npy":
+        return json.loads(path.with_suffix(".columns.json").read_text()), np.load(path, mmap_mode="r")
+    if path.suffix == ".parquet":
+        import pandas
+
+        frame = pandas.read_parquet(path)
+        return list(frame.columns), frame.to_numpy()
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", newline="") as file:
+        return next(csv.reader(file)), np.loadtxt(file, delimiter=",", ndmin=2)
+
+
+def split(name):
+    """`mu.1.2` and `mu[1,2]` as ("mu", "1.2")."""
+    bracket = re.fullmatch(r"(.*)\[([\d,]+)\]", name)
+    if bracket:
+        return bracket[1], bracket[2].replace(",", ".")
+    return name.partition(".")[::2]
+
+
+def shape_of(labels):
+    """Shape of the array whose entries have these indices, all of them and in order; None if they are names."""
+    if not all(re.fullmatch(r"[1-9]\d*(\.[1-9]\d*)*", label) for label in labels):
+        return None
+    indices = [tuple(int(i) - 1 for i in label.split(".")) for label in labels]
+    if len({len(index) for index in indices}) > 1:
+        return None
+    shape = tuple(1 + max(axis) for axis in zip(*indices))
+    return shape if indices == list(np.ndindex(shape)) else None
+
+
 def load(run):
-    with open(f"{run}/samples.csv", newline="") as file:
-        header, *rows = csv.reader(file)
-    table = np.array(rows, dtype=float)
-    chains = int(table[:, 0].max())
-    by_chain = table.reshape(chains, -1, len(header))
-    stats = {h[:-2]: by_chain[:, :, j] for j, h in enumerate(header) if h.endswith("__")}
-    groups = {}
-    for j, name in enumerate(header):
-        if not name.endswith("__"):
-            head, _, rest = name.partition(".")
-            groups.setdefault(head, []).append((rest, j))
+    names, values = table(run)
+    by_chain = values.reshape(int(values[-1, 0]), -1, len(names))
+    stats, groups = {}, {}
+    for j, name in enumerate(names):
+        if name.endswith("__"):
+            stats[name[:-2]] = by_chain[:, :, j]
+        else:
+            head, label = split(name)
+            groups.setdefault(head, []).append((label, j))
     posterior, coords, dims = {}, {}, {}
     for head, members in groups.items():
-        values = by_chain[:, :, [j for _, j in members]]
-        labels = [rest for rest, _ in members]
+        labels = [label for label, _ in members]
+        draws = by_chain[:, :, [j for _, j in members]]
+        shape = shape_of(labels)
         if labels == [""]:
-            posterior[head] = values[:, :, 0]
-        elif all(part.isdigit() for label in labels for part in label.split(".")):
-            shape = np.array([[int(i) for i in label.split(".")] for label in labels]).max(axis=0)
-            posterior[head] = values.reshape(*values.shape[:2], *shape)
+            posterior[head] = draws[:, :, 0]
+        elif shape:
+            posterior[head] = draws.reshape(*draws.shape[:2], *shape)
         else:
-            posterior[head], coords[f"{head}_column"], dims[head] = values, labels, [f"{head}_column"]
+            posterior[head], coords[f"{head}_column"], dims[head] = draws, labels, [f"{head}_column"]
     if int(az.__version__.split(".")[0]) >= 1:
         return az.from_dict({"posterior": posterior, "sample_stats": stats}, coords=coords, dims=dims)
     return az.from_dict(posterior=posterior, sample_stats=stats, coords=coords, dims=dims)
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
     data = load(sys.argv[1])
     print(data)
     if len(sys.argv) > 2:
