@@ -220,19 +220,33 @@ impl Drop for ClosedAtTheEnd<'_> {
     }
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// F ~ DP(α + n, G_n) of a draw.
+    pub fn measure(&self, draw: u64) -> Measure<'a> {
+        self.prior.posterior_draw(self.data, self.seed, draw)
+    }
+
+    /// θ_init of a restart, counted from 0. It has a stream of its own, so it is the same whatever R is.
+    pub fn start(&self, draw: u64, restart: usize) -> Vec<f64> {
+        match self.scheme {
+            Scheme::RandomRestart { init, .. } => {
+                init.draw(&mut self.seed.stream(Purpose::Init, draw, restart as u64))
+            }
+            Scheme::FixedInit(start) => start.clone(),
+        }
+    }
+
     /// The draws of one block; `None` if told to halt half way. A panic is one block's misfortune: its draws fail, the
     /// run goes on and says so.
     fn block(&self, ids: Range<u64>, few: bool, halted: &(dyn Fn() -> bool + Sync)) -> Option<Vec<Draw>> {
         let attempt = catch_unwind(AssertUnwindSafe(|| {
             // Algorithm 1: F ~ DP(α + n, G_n) …
-            let measures: Vec<Measure> =
-                ids.clone().map(|i| self.prior.posterior_draw(self.data, self.seed, i)).collect();
+            let measures: Vec<Measure> = ids.clone().map(|i| self.measure(i)).collect();
             // … then θ = argmin ∫ l(y, θ) dF(y).
             match self.scheme {
-                Scheme::FixedInit(start) => Some(self.fixed_init(&ids, &measures, start)),
-                Scheme::RandomRestart { restarts, init, stop } => {
-                    self.random_restart(&ids, &measures, *restarts, init, *stop, few, halted)
+                Scheme::FixedInit(_) => Some(self.fixed_init(&ids, &measures)),
+                Scheme::RandomRestart { restarts, stop, .. } => {
+                    self.random_restart(&ids, &measures, *restarts, *stop, few, halted)
                 }
             }
         }));
@@ -246,20 +260,19 @@ impl Plan<'_> {
     }
 
     /// Algorithm 4.
-    fn fixed_init(&self, ids: &Range<u64>, measures: &[Measure], start: &[f64]) -> Vec<Draw> {
-        let searches: Vec<Search> = measures.iter().map(|f| Search { f, start: start.to_vec() }).collect();
+    fn fixed_init(&self, ids: &Range<u64>, measures: &[Measure]) -> Vec<Draw> {
+        let search = |(i, f)| Search { f, start: self.start(i, 0) };
+        let searches: Vec<Search> = ids.clone().zip(measures).map(search).collect();
         let minima = self.model.minimise_block(&searches);
         ids.clone().zip(minima).map(|(i, minimum)| Trials { minima: vec![minimum] }.draw(i)).collect()
     }
 
-    /// Algorithm 3. Restart r of draw i has a stream of its own, so it is the same whatever R is.
-    #[allow(clippy::too_many_arguments)]
+    /// Algorithm 3.
     fn random_restart(
         &self,
         ids: &Range<u64>,
         measures: &[Measure],
         restarts: usize,
-        init: &Init,
         stop: Option<StopRule>,
         few: bool,
         halted: &(dyn Fn() -> bool + Sync),
@@ -284,11 +297,8 @@ impl Plan<'_> {
             let rounds: Vec<Option<Vec<Minimum>>> = (first..last)
                 .into_par_iter()
                 .map(|r| {
-                    let start = |&s: &usize| Search {
-                        f: &measures[s],
-                        start: init.draw(&mut self.seed.stream(Purpose::Init, ids[s], r as u64)),
-                    };
-                    let searches: Vec<Search> = open.iter().map(start).collect();
+                    let search = |&s: &usize| Search { f: &measures[s], start: self.start(ids[s], r) };
+                    let searches: Vec<Search> = open.iter().map(search).collect();
                     (!halted()).then(|| self.model.minimise_block(&searches))
                 })
                 .collect();

@@ -72,6 +72,16 @@ Examples:
   npl alpha my.toml --sd 0.5               the same, F_pi taken from the experiment
   npl alpha my.toml --values 0.5,1,5,20    simulate the prior of theta (the run with n = 0) for each alpha")]
     Alpha(AlphaArgs),
+    /// Write prepared data, weights, pseudo-samples and starts of some draws, to check npl with other tools
+    #[command(after_help = "\
+Examples:
+  npl export configs/adult.toml --out adult-export
+  npl export my.toml --out x --draws 100 --repeat 2
+
+Files: train.csv and test.csv (covariates, then response__ if there is one), weights.csv (a row per draw, a column per
+training row), pseudo.csv (draw, weight, pseudo-sample; with a [prior] only), starts.csv (draw, restart, parameters) and
+config.toml (the resolved experiment).")]
+    Export(ExportArgs),
     /// Print shell completions
     #[command(after_help = "\
 Examples:
@@ -137,6 +147,26 @@ pub struct CheckArgs {
     /// Print the JSON schema of experiment files instead
     #[arg(long)]
     pub schema: bool,
+}
+
+#[derive(Args)]
+pub struct ExportArgs {
+    /// Experiment file
+    pub config: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Folder to write to
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// So many draws, from the first
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true)]
+    pub draws: u32,
+    /// Which repeat, counted from 1
+    #[arg(long, value_name = "R", default_value_t = 1, allow_negative_numbers = true)]
+    pub repeat: usize,
+    /// Replace files of an earlier export
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Args)]

@@ -3,7 +3,10 @@
 #[path = "support/program.rs"]
 mod support;
 
-use support::Place;
+use std::path::Path;
+use std::process::Command;
+
+use support::{Place, cells};
 
 const MIXED: &str = "\
 age,sex,town,income,zero,bought
@@ -114,5 +117,136 @@ fn misspelt_columns_classes_and_separators_are_named() {
         let ended = place.npl(&["check", "x.toml", "--set", set]);
         assert_eq!(ended.code, Some(2), "{set}");
         assert!(ended.stderr.contains(says), "{set}: {}", ended.stderr);
+    }
+}
+
+/// A mean with a prior: θ = Σ w y + Σ v ỹ.
+const MEAN: &str = r#"
+name = "m"
+seed = 3
+repeats = 2
+data.simulate.normal = { n = 12, mean = [1.0, -2.0], sd = 2.0 }
+model.mean = {}
+prior = { alpha = 4.0, T = 6, base = { normal = { mean = 0.0, sd = 1.0 } } }
+sampler.B = 5
+"#;
+
+/// A file of an export as numbers, with its header.
+fn table(place: &Place, name: &str) -> (Vec<String>, Vec<Vec<f64>>) {
+    let text = place.read(name);
+    let mut lines = cells(&text).into_iter();
+    let header = lines.next().unwrap().into_iter().map(str::to_owned).collect();
+    (header, lines.map(|row| row.into_iter().map(|c| c.parse().unwrap()).collect()).collect())
+}
+
+#[test]
+fn draws_can_be_made_again_from_an_export() {
+    let place = Place::new();
+    place.write("m.toml", MEAN);
+    place.ok(&["run", "m.toml", "--quiet", "--out", "run"]);
+    place.ok(&["export", "m.toml", "--draws", "5", "--repeat", "2", "--out", "x"]);
+    assert_eq!(place.list("x"), ["config.toml", "pseudo.csv", "train.csv", "weights.csv"]);
+    let (header, weights) = table(&place, "x/weights.csv");
+    assert_eq!(
+        (header.len(), &header[..2], weights.len()),
+        (13, &["draw".to_owned(), "w.1".to_owned()][..], 5)
+    );
+    let (_, rows) = table(&place, "x/train.csv");
+    let (header, pseudo) = table(&place, "x/pseudo.csv");
+    assert_eq!(header, ["draw", "weight", "y1", "y2"]);
+    let (names, draws) = table(&place, "run/samples.csv");
+    let second: Vec<&Vec<f64>> = draws.iter().filter(|d| d[0] == 2.0).collect();
+    for (i, draw) in second.iter().enumerate() {
+        let own = || pseudo.iter().filter(|p| p[0] == i as f64 + 1.0);
+        let mass = weights[i][1..].iter().sum::<f64>() + own().map(|p| p[1]).sum::<f64>();
+        assert!((mass - 1.0).abs() < 1e-14, "{mass}");
+        for j in 0..2 {
+            let observed: f64 = weights[i][1..].iter().zip(&rows).map(|(w, y)| w * y[j]).sum();
+            let theta = observed + own().map(|p| p[1] * p[2 + j]).sum::<f64>();
+            let column = names.len() - 2 + j;
+            assert!((theta - draw[column]).abs() < 1e-13, "draw {i}: {theta} and {}", draw[column]);
+        }
+    }
+}
+
+#[test]
+fn an_export_has_both_parts_of_the_data_and_every_start() {
+    let place = mixed();
+    place.ok(&["export", "x.toml", "--out", "one"]);
+    assert_eq!(place.list("one"), ["config.toml", "starts.csv", "test.csv", "train.csv", "weights.csv"]);
+    let (header, train) = table(&place, "one/train.csv");
+    assert_eq!(header, ["age", "sex_m", "town_Narvik", "town_Oslo", "income", "response__"]);
+    let (_, test) = table(&place, "one/test.csv");
+    assert_eq!((train.len(), test.len()), (6, 3));
+    assert_eq!(train.iter().map(|row| row[5]).sum::<f64>(), 3.0);
+    let age: f64 = train.iter().map(|row| row[0]).sum();
+    assert!(age.abs() < 1e-14, "standardised: {age}");
+    // Restart 1 does not depend on how many there are.
+    place.ok(&["export", "x.toml", "--out", "two", "--draws", "3", "--set", "sampler.R=2"]);
+    let ((header, one), (_, two)) = (table(&place, "one/starts.csv"), table(&place, "two/starts.csv"));
+    assert_eq!((header.len(), one.len(), two.len()), (8, 10, 6));
+    for draw in 0..3 {
+        assert_eq!(one[draw], two[2 * draw]);
+        assert_ne!(one[draw][2..], two[2 * draw + 1][2..]);
+    }
+    // The resolved experiment gives the same bytes.
+    place.ok(&["export", "one/config.toml", "--out", "again"]);
+    for name in place.list("one") {
+        assert_eq!(place.read(&format!("one/{name}")), place.read(&format!("again/{name}")), "{name}");
+    }
+}
+
+#[test]
+fn an_export_does_not_replace_files_unasked() {
+    let place = Place::new();
+    place.write("m.toml", MEAN).write("x/weights.csv", "mine").write("file", "");
+    for (args, says) in [
+        (&["--out", "x"][..], "x holds weights.csv already"),
+        (&["--out", "file"], "file: not a folder"),
+        (&["--out", "y", "--repeat", "3"], "--repeat 3: the experiment has repeats 1 to 2"),
+        (&["--out", "y", "--repeat", "0"], "--repeat 0"),
+    ] {
+        let ended = place.npl(&[&["export", "m.toml"], args].concat());
+        assert_eq!(ended.code, Some(2), "{args:?}");
+        assert!(ended.stderr.contains(says), "{args:?}: {}", ended.stderr);
+    }
+    assert_eq!((place.list("x"), place.exists("y")), (vec!["weights.csv".to_owned()], false));
+    place.ok(&["export", "m.toml", "--out", "x", "--force"]);
+    assert_ne!(place.read("x/weights.csv"), "mine");
+}
+
+/// A Python with scipy: $NPL_PYTHON, or python3.
+fn python() -> Option<String> {
+    let python = std::env::var("NPL_PYTHON").unwrap_or_else(|_| "python3".into());
+    let able = Command::new(&python).args(["-c", "import tomllib, numpy, scipy.optimize"]).output();
+    let able = able.is_ok_and(|out| out.status.success());
+    if !able {
+        println!("skipped: {python} ($NPL_PYTHON) is no Python 3.11 with numpy and scipy");
+    }
+    able.then_some(python)
+}
+
+/// The same losses from the same starts, minimised by scipy: with and without pseudo-samples; and a search that is
+/// stopped after one step is found out.
+#[test]
+fn scipy_finds_the_same_minima() {
+    let Some(python) = python() else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/check_scipy.py");
+    let prior = r#"prior={ alpha = 20, T = 50, base = { response = { bernoulli = 0.5, covariates = "empirical" } } }"#;
+    for (set, code) in [("sampler.R=2", 0), (prior, 0), ("optimiser.max_iterations=1", 1)] {
+        let output = Command::new(&python)
+            .arg(&script)
+            .arg(support::config("starters/logistic.toml"))
+            .args(["--draws", "4", "--set", set, "--npl", env!("CARGO_BIN_EXE_npl")])
+            .output()
+            .unwrap();
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{set}\n{out}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(out.contains(if code == 0 { "4 of 4 draws" } else { "FAILED" }), "{set}\n{out}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod alpha;
 mod check;
+mod export;
 mod run;
 mod summary;
 mod table;
@@ -25,6 +26,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::check(args),
+        Command::Export(args) => export::export(args),
         Command::New { model } => new(&model),
         Command::Summary(args) => summary::summary(args),
         Command::Table(args) => table::table(args),

@@ -55,7 +55,7 @@ pub fn run(args: RunArgs) -> Result<()> {
 }
 
 /// A flag that Ctrl-C, SIGTERM and SIGHUP set; a second signal ends the process at once.
-fn interruptible() -> Result<Arc<AtomicBool>> {
+pub fn interruptible() -> Result<Arc<AtomicBool>> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = cancel.clone();
     ctrlc::set_handler(move || {

@@ -53,6 +53,11 @@ impl AtomicFile {
         self.writer.as_mut().expect("open until it is committed")
     }
 
+    /// Writes, naming the file in any error.
+    pub fn put(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        write(self.writer()).map_err(|e| Error::write(&self.path, e))
+    }
+
     /// To disk, but not yet under its name: a full disk shows here, while older results are still untouched.
     pub fn settle(&mut self) -> Result<()> {
         let writer = self.writer();
@@ -93,7 +98,7 @@ impl Drop for AtomicFile {
 /// Writes a whole small file.
 pub fn write_file(path: &Path, text: &str) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
-    file.write_all(text.as_bytes()).map_err(|e| Error::write(path, e))?;
+    file.put(|out| out.write_all(text.as_bytes()))?;
     file.commit()
 }
 
