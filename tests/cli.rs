@@ -236,7 +236,7 @@ fn a_repeat_is_a_run_with_the_next_seed() {
 fn a_reader_that_has_seen_enough_ends_the_run_quietly() {
     let place = Place::new();
     let script = format!(
-        "{{ '{}' run '{}' --set sampler.B=1000000 --samples - 2>stderr; echo $? >status; }} | head -3",
+        "{{ '{}' run '{}' --set sampler.B=500000 --samples - 2>stderr; echo $? >status; }} | head -3",
         env!("CARGO_BIN_EXE_npl"),
         config("gmm_toy.toml")
     );
