@@ -1,8 +1,9 @@
 //! ARFF, as Weka and UCI write it: numeric and nominal attributes, `?` for missing. By hand, because the only crate for
 //! it has not been kept since 2018.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 
+use super::records::{Lines, Separator};
 use super::table::{Kind, Levels, Table};
 use super::text::{Reader, Rules};
 use crate::config::printable;
@@ -11,20 +12,16 @@ use crate::error::{Error, Result};
 /// A header longer than this is not one.
 const MAX_HEADER_LINES: u64 = 1_000_000;
 
-pub fn read(input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
-    let mut input = BufReader::with_capacity(1 << 18, input);
+pub fn read(mut lines: Lines<impl Read>, file: &str, rules: &Rules) -> Result<Table> {
     let shown = printable(file);
     let wrong = |line: u64, what: &str| Error::input(format!("{shown}:{line}: {what}"));
     let mut table = Table::default();
-    let mut line = 0;
     loop {
-        let mut bytes = Vec::new();
-        let read = input.by_ref().take(1 << 20).read_until(b'\n', &mut bytes);
-        if read.map_err(|e| Error::input(format!("{shown}: {e}")))? == 0 || line > MAX_HEADER_LINES {
-            return Err(wrong(line, "no @data line: not an ARFF file"));
-        }
-        line += 1;
-        let text = std::str::from_utf8(&bytes).map_err(|_| wrong(line, "not valid UTF-8"))?.trim();
+        let taken = lines.take().map_err(|e| Error::input(format!("{shown}: {e}")))?;
+        let line = lines.number();
+        let bytes = taken.filter(|_| line <= MAX_HEADER_LINES).map(|taken| lines.text(taken));
+        let bytes = bytes.ok_or_else(|| wrong(line, "no @data line: not an ARFF file"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| wrong(line, "not valid UTF-8"))?.trim();
         if text.is_empty() || text.starts_with('%') || keyword(text, "@relation").is_some() {
             continue;
         }
@@ -41,14 +38,14 @@ pub fn read(input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
         table.kinds.push(kind);
     }
     if table.names.is_empty() {
-        return Err(wrong(line, "no @attribute before @data"));
+        return Err(wrong(lines.number(), "no @attribute before @data"));
     }
     for label in &rules.labels {
         let j = table.find(label).map_err(|e| Error::input(format!("{shown}: {e}")))?;
         table.kinds[j] = Kind::Levels(Levels::default());
     }
     let rules = Rules { comment: Some(b'%'), skip_lines: 0, ..rules.clone() };
-    Reader::new(input, file, &rules, b',').after(line, table).read()
+    Reader::new(lines, file, &rules, Separator::Byte(b',')).with(table).read()
 }
 
 /// What follows a keyword, in any case.
@@ -83,7 +80,7 @@ mod tests {
             labels: labels.iter().map(|l| l.to_string()).collect(),
             ..Rules::default()
         };
-        read(text.as_bytes(), "t.arff", &rules).map_err(|e| e.to_string())
+        read(Lines::new(text.as_bytes()), "t.arff", &rules).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Data: the observed atoms. Readers, simulators and the train/test split all end in a [`Dataset`].
 
 mod arff;
+mod decimal;
 pub mod files;
 mod idx;
 pub mod prepare;
+mod records;
 pub mod simulate;
 pub mod split;
 pub mod table;

@@ -424,37 +424,48 @@ struct Scale {
 }
 
 impl Frame {
-    /// Of the values that are not missing. Two passes: sums of squares of raw values would lose digits.
+    /// Of the values that are not missing. Two passes: sums of squares of raw values would lose digits. By rows, as the
+    /// cells lie in memory.
     fn scales(&self, recipe: &Recipe) -> Vec<Scale> {
-        let scale = |(j, column): (usize, ndarray::ArrayView1<f64>)| {
-            let known = || column.iter().copied().filter(|v| !v.is_nan());
-            let n = known().count() as f64;
-            let mean = known().sum::<f64>() / n;
-            let sd = (known().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0)).sqrt();
-            let standardise = match recipe.standardise {
+        let d = self.columns.len();
+        let (mut n, mut mean, mut sd) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
+        let known = |row: &mut dyn FnMut(usize, f64)| {
+            for cells in self.x.outer_iter() {
+                cells.iter().enumerate().filter(|(_, v)| !v.is_nan()).for_each(|(j, &v)| row(j, v));
+            }
+        };
+        known(&mut |j, v| {
+            n[j] += 1.0;
+            mean[j] += v;
+        });
+        (0..d).filter(|&j| n[j] > 0.0).for_each(|j| mean[j] /= n[j]);
+        if recipe.standardise != Standardise::None {
+            known(&mut |j, v| sd[j] += (v - mean[j]) * (v - mean[j]));
+            (0..d).for_each(|j| sd[j] = (sd[j] / (n[j] - 1.0)).sqrt());
+        }
+        let scale = |j: usize| Scale {
+            mean: mean[j],
+            sd: if sd[j] > 1e-14 * mean[j].abs() { sd[j] } else { 0.0 },
+            standardise: match recipe.standardise {
                 Standardise::None => false,
                 Standardise::Numeric => !self.dummy[j],
                 Standardise::All => true,
-            };
-            let (mean, sd) =
-                (if n > 0.0 { mean } else { 0.0 }, if sd > 1e-14 * mean.abs() { sd } else { 0.0 });
-            Scale { mean, sd, standardise }
+            },
         };
-        self.x.axis_iter(Axis(1)).enumerate().map(scale).collect()
+        (0..d).map(scale).collect()
     }
 
     fn scaled(mut self, scales: &[Scale], kept: &[usize]) -> Dataset {
-        for (mut column, scale) in self.x.axis_iter_mut(Axis(1)).zip(scales) {
-            let needed = scale.standardise || column.iter().any(|v| v.is_nan());
-            if needed {
-                column.mapv_inplace(|v| {
-                    let v = if v.is_nan() { scale.mean } else { v };
-                    match (scale.standardise, scale.sd > 0.0) {
-                        (true, true) => (v - scale.mean) / scale.sd,
+        if scales.iter().any(|s| s.standardise) || self.x.iter().any(|v| v.is_nan()) {
+            for mut row in self.x.outer_iter_mut() {
+                for (v, scale) in row.iter_mut().zip(scales) {
+                    let known = if v.is_nan() { scale.mean } else { *v };
+                    *v = match (scale.standardise, scale.sd > 0.0) {
+                        (true, true) => (known - scale.mean) / scale.sd,
                         (true, false) => 0.0,
-                        (false, _) => v,
-                    }
-                });
+                        (false, _) => known,
+                    };
+                }
             }
         }
         if kept.len() == self.columns.len() {

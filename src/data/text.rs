@@ -1,8 +1,11 @@
 //! Delimited text, whitespace-separated text and ARFF into a [`Table`]. What is not clean is refused with its place;
 //! nothing is repaired silently.
 
+use std::collections::HashMap;
 use std::io::Read;
 
+use super::decimal;
+use super::records::{Lines, Record, Records, Separator};
 use super::table::{Kind, Levels, Table};
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -68,25 +71,25 @@ impl Default for Rules {
 
 /// Reads `input`, called `file` in messages.
 pub fn read(input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
+    let mut lines = Lines::new(input);
+    lines.skip_mark().map_err(|e| Error::input(format!("{}: {e}", printable(file))))?;
     match rules.syntax {
-        Syntax::Arff => super::arff::read(input, file, rules),
-        Syntax::Delimited(delimiter) => Reader::new(input, file, rules, delimiter).read(),
-        Syntax::Whitespace => Reader::new(SingleSpaces::new(input), file, rules, b' ').read(),
+        Syntax::Arff => super::arff::read(lines, file, rules),
+        Syntax::Delimited(delimiter) => Reader::new(lines, file, rules, Separator::Byte(delimiter)).read(),
+        Syntax::Whitespace => Reader::new(lines, file, rules, Separator::Blanks).read(),
     }
 }
 
 /// A reader half way through a file.
 pub(super) struct Reader<'a, R: Read> {
-    reader: csv::Reader<R>,
-    file: String,
+    records: Records<R>,
     rules: &'a Rules,
     builder: Builder,
-    line_offset: u64,
 }
 
 /// A table in the making, with what is wrong so far.
-pub(super) struct Builder {
-    pub table: Table,
+struct Builder {
+    table: Table,
     missing: Vec<Vec<u8>>,
     strip: Vec<u8>,
     file: String,
@@ -95,100 +98,66 @@ pub(super) struct Builder {
 }
 
 impl<'a, R: Read> Reader<'a, R> {
-    pub(super) fn new(input: R, file: &str, rules: &'a Rules, delimiter: u8) -> Self {
-        let reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(delimiter)
-            .comment(rules.comment)
-            .trim(csv::Trim::All)
-            .buffer_capacity(1 << 18)
-            .from_reader(input);
-        let builder = Builder::new(file, rules);
-        Reader { reader, file: printable(file), rules, builder, line_offset: 0 }
+    pub(super) fn new(lines: Lines<R>, file: &str, rules: &'a Rules, separator: Separator) -> Self {
+        let records = Records::new(lines, separator, rules.comment);
+        Reader { records, rules, builder: Builder::new(file, rules) }
     }
 
-    /// Lines in front of `input` that were read by someone else, and a table whose columns are known.
-    pub(super) fn after(mut self, lines: u64, table: Table) -> Self {
-        self.line_offset = lines;
+    /// A table whose columns are known.
+    pub(super) fn with(mut self, table: Table) -> Self {
         self.builder.table = table;
         self
     }
 
-    pub(super) fn read(mut self) -> Result<Table> {
-        let mut record = csv::ByteRecord::new();
-        let mut looked_at: Vec<(u64, csv::ByteRecord)> = Vec::new();
-        let known = self.builder.table.width() > 0;
-        for _ in 0..self.rules.skip_lines {
-            self.next(&mut record)?;
-        }
-        let mut first = !known;
-        let mut started = known;
-        while let Some(line) = self.next(&mut record)? {
-            if std::mem::take(&mut first) {
-                strip_bom(&mut record);
-                if self.name_columns(&record)? {
-                    continue;
-                }
+    pub(super) fn read(self) -> Result<Table> {
+        let Reader { mut records, rules, mut builder } = self;
+        let file = builder.file.clone();
+        let broken = |e: std::io::Error| Error::input(format!("{file}: {e}"));
+        let mut looked_at: Vec<(u64, Vec<Vec<u8>>)> = Vec::new();
+        let known = builder.table.width() > 0;
+        let (mut first, mut started) = (!known, known);
+        records.skip(rules.skip_lines).map_err(broken)?;
+        while let Some((place, record)) = records.next().map_err(broken)? {
+            // A lone blank line is a missing value to one reader and nothing to another: ask instead of guessing. With
+            // comments, it may be one of those.
+            if let (Some(blank), None) = (place.blank, rules.comment) {
+                builder.refuse(format!("{file}:{blank}: blank line"));
             }
-            if !started {
-                // Kinds of columns are settled on the first rows, which then are read like all others.
-                looked_at.push((line, record.clone()));
-                started = looked_at.len() >= LOOKED_AT || self.rules.categorical != Categorical::Auto;
-                if started {
-                    self.settle(&mut looked_at)?;
-                }
+            if std::mem::take(&mut first) && builder.name_columns(rules, &record)? {
                 continue;
             }
-            self.builder.row(line, &record);
-            if self.rules.rows.is_some_and(|rows| self.builder.table.rows() >= rows) {
+            if started {
+                builder.row(place.line, record.len(), record.iter());
+            } else {
+                // Kinds of columns are settled on the first rows, which then are read like all others.
+                looked_at.push((place.line, record.to_vec()));
+                started = looked_at.len() >= LOOKED_AT || rules.categorical != Categorical::Auto;
+                if started {
+                    builder.settle(rules, &mut looked_at)?;
+                }
+            }
+            if rules.rows.is_some_and(|rows| builder.table.rows() >= rows) {
                 break;
             }
         }
         if !started && !first {
-            self.settle(&mut looked_at)?;
+            builder.settle(rules, &mut looked_at)?;
         }
-        let rows = self.rules.rows;
-        let mut table = self.builder.finish()?;
-        if let Some(rows) = rows {
+        let mut table = builder.finish()?;
+        if let Some(rows) = rules.rows {
             table.truncate(rows);
         }
         Ok(table)
     }
+}
 
-    fn settle(&mut self, looked_at: &mut Vec<(u64, csv::ByteRecord)>) -> Result<()> {
-        self.builder.settle_kinds(self.rules, looked_at)?;
-        looked_at.drain(..).for_each(|(line, record)| self.builder.row(line, &record));
-        Ok(())
-    }
-
-    /// Reads a record and says on which line it starts; `None` at the end.
-    fn next(&mut self, record: &mut csv::ByteRecord) -> Result<Option<u64>> {
-        let start = self.reader.position().line();
-        let more = self.reader.read_byte_record(record);
-        let more = more.map_err(|e| Error::input(format!("{}: {}", self.file, describe(&e))))?;
-        if !more {
-            return Ok(None);
-        }
-        // A lone blank line is a missing value to one reader and nothing to another: ask instead of guessing. A
-        // comment line is passed over like a blank one, and may be meant.
-        let inside = record.iter().map(|c| c.iter().filter(|&&b| b == b'\n').count() as u64).sum::<u64>();
-        let lines = self.reader.position().line() - start;
-        if lines > 1 + inside && !self.reader.is_done() && self.rules.comment.is_none() {
-            self.builder.refuse(format!("{}:{}: blank line", self.file, start + self.line_offset));
-        }
-        let line = self.reader.position().line().saturating_sub(1 + inside).max(start);
-        Ok(Some(line + self.line_offset))
-    }
-
+impl Builder {
     /// Names from the config, the first line or thin air; true if the first line was a header.
-    fn name_columns(&mut self, record: &csv::ByteRecord) -> Result<bool> {
-        let is_header = self
-            .rules
-            .header
-            .unwrap_or_else(|| self.rules.names.is_none() && looks_like_header(record, self.rules));
+    fn name_columns(&mut self, rules: &Rules, record: &Record) -> Result<bool> {
+        let is_header =
+            rules.header.unwrap_or_else(|| rules.names.is_none() && looks_like_header(record, rules));
         let width = record.len();
-        let names = match &self.rules.names {
+        let names = match &rules.names {
             Some(names) if names.len() == width => names.clone(),
             Some(names) => {
                 let message = format!(
@@ -203,20 +172,21 @@ impl<'a, R: Read> Reader<'a, R> {
             None if width == 1 => vec!["y".to_owned()],
             None => (1..=width).map(|j| format!("x{j}")).collect(),
         };
-        self.builder.table.kinds = vec![Kind::Number; names.len()];
-        self.builder.table.names = names;
+        self.table.kinds = vec![Kind::Number; names.len()];
+        self.table.names = names;
         Ok(is_header)
     }
 
-    fn header(&self, record: &csv::ByteRecord) -> Result<Vec<String>> {
+    fn header(&self, record: &Record) -> Result<Vec<String>> {
         let at = |j: usize, what: String| Error::input(format!("{}:1: column {}: {what}", self.file, j + 1));
+        let mut places: HashMap<&str, usize> = HashMap::new();
         let mut names: Vec<String> = Vec::new();
         for (j, cell) in record.iter().enumerate() {
             let name = std::str::from_utf8(cell).map_err(|_| at(j, "its name is not valid UTF-8".into()))?;
             if name.is_empty() || name.contains('\0') {
                 return Err(at(j, "it has no name".into()));
             }
-            if let Some(twin) = names.iter().position(|n| n == name) {
+            if let Some(twin) = places.insert(name, j) {
                 let message = format!("the name \"{}\" is that of column {} too", printable(name), twin + 1);
                 return Err(at(j, message));
             }
@@ -224,10 +194,32 @@ impl<'a, R: Read> Reader<'a, R> {
         }
         Ok(names)
     }
-}
 
-impl Builder {
-    pub(super) fn new(file: &str, rules: &Rules) -> Self {
+    fn settle(&mut self, rules: &Rules, looked_at: &mut Vec<(u64, Vec<Vec<u8>>)>) -> Result<()> {
+        self.settle_kinds(rules, looked_at)?;
+        for (line, cells) in looked_at.drain(..) {
+            self.row(line, cells.len(), cells.iter().map(Vec::as_slice));
+        }
+        Ok(())
+    }
+
+    /// Adds a row, or notes what is wrong with it.
+    fn row<'c>(&mut self, line: u64, len: usize, cells: impl Iterator<Item = &'c [u8]>) {
+        let width = self.table.width();
+        if len != width {
+            self.refuse(format!("{}:{line}: {len} cells where {width} are expected", self.file));
+            return;
+        }
+        for (j, cell) in cells.enumerate() {
+            let value = self.value(j, cell);
+            self.table.cells.push(value.unwrap_or(f64::NAN));
+            if let Err(why) = value {
+                self.refuse(self.place(line, j, cell, why));
+            }
+        }
+    }
+
+    fn new(file: &str, rules: &Rules) -> Self {
         Builder {
             table: Table::default(),
             missing: rules.missing.iter().map(|m| m.as_bytes().to_vec()).collect(),
@@ -239,7 +231,7 @@ impl Builder {
     }
 
     /// Which columns hold levels: those the config says, or those that look it.
-    pub(super) fn settle_kinds(&mut self, rules: &Rules, first: &[(u64, csv::ByteRecord)]) -> Result<()> {
+    fn settle_kinds(&mut self, rules: &Rules, first: &[(u64, Vec<Vec<u8>>)]) -> Result<()> {
         let wanted: Vec<usize> = match &rules.categorical {
             Categorical::Columns(columns) => columns
                 .iter()
@@ -248,8 +240,10 @@ impl Builder {
                 .map_err(|e| self.in_file(e))?,
             Categorical::Auto => {
                 let texts = |j: usize| {
-                    let text = |(_, r): &(u64, csv::ByteRecord)| {
-                        r.get(j).is_some_and(|c| !self.is_missing(c) && number(c).is_err() && !c.is_empty())
+                    let text = |(_, cells): &(u64, Vec<Vec<u8>>)| {
+                        cells
+                            .get(j)
+                            .is_some_and(|c| !self.is_missing(c) && number(c).is_err() && !c.is_empty())
                     };
                     first.iter().any(text)
                 };
@@ -269,22 +263,6 @@ impl Builder {
 
     fn is_missing(&self, cell: &[u8]) -> bool {
         self.missing.iter().any(|m| m == cell)
-    }
-
-    /// Adds a row, or notes what is wrong with it.
-    pub(super) fn row(&mut self, line: u64, record: &csv::ByteRecord) {
-        let width = self.table.width();
-        if record.len() != width {
-            self.refuse(format!("{}:{line}: {} cells where {width} are expected", self.file, record.len()));
-            return;
-        }
-        for (j, cell) in record.iter().enumerate() {
-            let value = self.value(j, cell);
-            self.table.cells.push(value.unwrap_or(f64::NAN));
-            if let Err(why) = value {
-                self.refuse(self.place(line, j, cell, why));
-            }
-        }
     }
 
     fn value(&mut self, j: usize, cell: &[u8]) -> std::result::Result<f64, &'static str> {
@@ -310,14 +288,14 @@ impl Builder {
         format!("{}:{line}: column \"{name}\" ({}): \"{text}\" {why}", self.file, j + 1)
     }
 
-    pub(super) fn refuse(&mut self, message: String) {
+    fn refuse(&mut self, message: String) {
         self.bad_count += 1;
         if self.bad.len() < LISTED {
             self.bad.push(message);
         }
     }
 
-    pub(super) fn finish(self) -> Result<Table> {
+    fn finish(self) -> Result<Table> {
         if self.bad_count > 0 {
             let mut message = self.bad.join("\n");
             if self.bad_count > self.bad.len() {
@@ -332,27 +310,8 @@ impl Builder {
     }
 }
 
-/// The I/O error that csv wraps, or its own words.
-fn describe(error: &csv::Error) -> String {
-    match error.kind() {
-        csv::ErrorKind::Io(io) => io.to_string(),
-        _ => error.to_string(),
-    }
-}
-
-fn strip_bom(record: &mut csv::ByteRecord) {
-    if record.get(0).is_some_and(|c| c.starts_with(b"\xef\xbb\xbf")) {
-        let cells: Vec<Vec<u8>> = record.iter().map(<[u8]>::to_vec).collect();
-        *record = csv::ByteRecord::new();
-        for (j, cell) in cells.iter().enumerate() {
-            let cell = if j == 0 { cell[3..].trim_ascii() } else { &cell[..] };
-            record.push_field(cell.strip_prefix(b"\"").and_then(|c| c.strip_suffix(b"\"")).unwrap_or(cell));
-        }
-    }
-}
-
 /// A first line with a cell that no one would take for a number, good or bad.
-fn looks_like_header(record: &csv::ByteRecord, rules: &Rules) -> bool {
+fn looks_like_header(record: &Record, rules: &Rules) -> bool {
     let marker = |cell: &[u8]| {
         matches!(cell, b"?" | b"NA" | b"na" | b".") || rules.missing.iter().any(|m| m.as_bytes() == cell)
     };
@@ -363,7 +322,10 @@ fn looks_like_header(record: &csv::ByteRecord, rules: &Rules) -> bool {
 }
 
 /// A finite number. `f64::from_str` also takes `nan`, `inf` and literals that overflow to infinity.
-pub(super) fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
+fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
+    if let Some(value) = decimal::short(cell) {
+        return Ok(value);
+    }
     if cell.is_empty() {
         return Err("is a missing value; `data.missing` says what to do with those");
     }
@@ -383,58 +345,6 @@ pub(super) fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
 
 fn clip(text: &str) -> String {
     if text.chars().count() <= 40 { text.to_owned() } else { text.chars().take(40).chain(['…']).collect() }
-}
-
-/// Text whose runs of blanks are single spaces, without those at the ends of lines.
-struct SingleSpaces<R> {
-    inner: R,
-    buffer: Vec<u8>,
-    /// A blank is due before the next visible byte.
-    pending: bool,
-    line_start: bool,
-}
-
-impl<R: Read> SingleSpaces<R> {
-    fn new(inner: R) -> Self {
-        SingleSpaces { inner, buffer: Vec::new(), pending: false, line_start: true }
-    }
-}
-
-impl<R: Read> Read for SingleSpaces<R> {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        // A pending blank may need room for one byte more than was read.
-        let half = (out.len() / 2).max(1);
-        loop {
-            self.buffer.resize(half, 0);
-            let read = self.inner.read(&mut self.buffer)?;
-            if read == 0 {
-                return Ok(0);
-            }
-            let mut len = 0;
-            for &byte in &self.buffer[..read] {
-                match byte {
-                    b' ' | b'\t' | b'\r' => self.pending = !self.line_start,
-                    b'\n' => {
-                        (self.pending, self.line_start) = (false, true);
-                        out[len] = byte;
-                        len += 1;
-                    }
-                    _ => {
-                        if std::mem::take(&mut self.pending) {
-                            out[len] = b' ';
-                            len += 1;
-                        }
-                        self.line_start = false;
-                        out[len] = byte;
-                        len += 1;
-                    }
-                }
-            }
-            if len > 0 {
-                return Ok(len);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,369 @@
+//! Text into lines, and lines into cells, without a copy of either: the reading of a large file is the time it takes to
+//! look at its bytes. Quotes are as RFC 4180 has them.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use memchr::{memchr, memchr2};
+
+/// Room for text to begin with; a longer line gets more.
+const ROOM: usize = 1 << 18;
+
+/// What separates cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// One byte.
+    Byte(u8),
+    /// Blanks and tabs, any number of them; those at the ends of lines count for nothing.
+    Blanks,
+}
+
+/// Text that is taken line by line.
+pub struct Lines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// What of the buffer is read and not taken.
+    left: Range<usize>,
+    ended: bool,
+    /// Lines taken.
+    count: u64,
+}
+
+impl<R: Read> Lines<R> {
+    pub fn new(input: R) -> Self {
+        Lines { input, buffer: vec![0; ROOM], left: 0..0, ended: false, count: 0 }
+    }
+
+    /// Passes over a byte order mark in front of everything.
+    pub fn skip_mark(&mut self) -> io::Result<()> {
+        while self.left.len() < 3 && !self.ended {
+            self.fill()?;
+        }
+        if self.buffer[self.left.clone()].starts_with(b"\xef\xbb\xbf") {
+            self.left.start += 3;
+        }
+        Ok(())
+    }
+
+    /// Number of the line taken last, from 1.
+    pub fn number(&self) -> u64 {
+        self.count
+    }
+
+    /// The next line without its end, as a place in [`Lines::text`]; `None` where there is none. LF, CR LF and CR end
+    /// a line.
+    pub fn take(&mut self) -> io::Result<Option<Range<usize>>> {
+        let mut seen = 0;
+        loop {
+            let unseen = &self.buffer[self.left.start + seen..self.left.end];
+            match memchr2(b'\n', b'\r', unseen) {
+                // CR may be half of CR LF, whose other half is not read yet.
+                Some(at) if unseen[at] == b'\n' || at + 1 < unseen.len() || self.ended => {
+                    let end = self.left.start + seen + at;
+                    let pair =
+                        self.buffer[end] == b'\r' && self.left.end > end + 1 && self.buffer[end + 1] == b'\n';
+                    return Ok(Some(self.taken(end, end + 1 + usize::from(pair))));
+                }
+                _ if self.ended && self.left.is_empty() => return Ok(None),
+                _ if self.ended => return Ok(Some(self.taken(self.left.end, self.left.end))),
+                found => {
+                    seen += found.unwrap_or(unseen.len());
+                    self.fill()?;
+                }
+            }
+        }
+    }
+
+    fn taken(&mut self, end: usize, next: usize) -> Range<usize> {
+        let line = self.left.start..end;
+        self.left.start = next;
+        self.count += 1;
+        line
+    }
+
+    /// Reads on, what is left first brought to the front.
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.copy_within(self.left.clone(), 0);
+        self.left = 0..self.left.len();
+        if self.left.end == self.buffer.len() {
+            self.buffer.resize(2 * self.left.end, 0);
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.left.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(read) => self.left.end += read,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            }
+            return Ok(());
+        }
+    }
+
+    /// The text of a line just taken.
+    pub fn text(&self, line: Range<usize>) -> &[u8] {
+        &self.buffer[line]
+    }
+}
+
+/// The cells of one record, without blanks around them.
+#[derive(Clone, Debug, Default)]
+pub struct Cells {
+    /// Text of a record with quotes, without them.
+    unquoted: Vec<u8>,
+    places: Vec<Range<usize>>,
+}
+
+/// A record: its cells, and the text they are in.
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    text: &'a [u8],
+    places: &'a [Range<usize>],
+}
+
+impl<'a> Record<'a> {
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> {
+        let text = self.text;
+        self.places.iter().map(move |place| &text[place.clone()])
+    }
+
+    pub fn to_vec(self) -> Vec<Vec<u8>> {
+        self.iter().map(<[u8]>::to_vec).collect()
+    }
+}
+
+/// Text that is taken record by record.
+pub struct Records<R> {
+    lines: Lines<R>,
+    cells: Cells,
+    separator: Separator,
+    comment: Option<u8>,
+}
+
+/// Where a record was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Line on which it starts, from 1.
+    pub line: u64,
+    /// First of the empty lines in front of it, if there are any.
+    pub blank: Option<u64>,
+}
+
+impl<R: Read> Records<R> {
+    pub fn new(lines: Lines<R>, separator: Separator, comment: Option<u8>) -> Self {
+        Records { lines, cells: Cells::default(), separator, comment }
+    }
+
+    /// Passes over lines, whatever is in them.
+    pub fn skip(&mut self, lines: usize) -> io::Result<()> {
+        for _ in 0..lines {
+            if self.lines.take()?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next record that is neither an empty line nor a comment.
+    pub fn next(&mut self) -> io::Result<Option<(Place, Record<'_>)>> {
+        let mut blank = None;
+        loop {
+            let Some(line) = self.lines.take()? else { return Ok(None) };
+            let place = Place { line: self.lines.number(), blank };
+            let text = self.lines.text(line.clone());
+            if text.is_empty() || self.separator == Separator::Blanks && text.trim_ascii().is_empty() {
+                blank = blank.or(Some(place.line));
+                continue;
+            }
+            if self.comment.is_some_and(|c| text[0] == c) {
+                continue;
+            }
+            self.cells.places.clear();
+            if memchr(b'"', text).is_some() {
+                self.quoted(line)?;
+                return Ok(Some((place, Record { text: &self.cells.unquoted, places: &self.cells.places })));
+            }
+            split(text, self.separator, &mut self.cells.places);
+            return Ok(Some((place, Record { text: self.lines.text(line), places: &self.cells.places })));
+        }
+    }
+
+    /// A record some of whose cells may be quoted, and go on over several lines.
+    fn quoted(&mut self, first: Range<usize>) -> io::Result<()> {
+        let Cells { unquoted, places } = &mut self.cells;
+        unquoted.clear();
+        let mut line = self.lines.text(first).to_vec();
+        let (mut at, mut start) = (0, 0);
+        loop {
+            if self.separator == Separator::Blanks {
+                at += line[at..].iter().take_while(|b| is_blank(**b)).count();
+            }
+            // A quote elsewhere than at the beginning of a cell is a character like others.
+            if line.get(at) == Some(&b'"') {
+                at += 1;
+                loop {
+                    match line.get(at) {
+                        Some(b'"') if line.get(at + 1) == Some(&b'"') => at += 1,
+                        Some(b'"') => break,
+                        Some(_) => {}
+                        None => match self.lines.take()? {
+                            Some(more) => {
+                                unquoted.push(b'\n');
+                                line = self.lines.text(more).to_vec();
+                                at = 0;
+                                continue;
+                            }
+                            None => break,
+                        },
+                    }
+                    unquoted.push(line[at]);
+                    at += 1;
+                }
+                at = (at + 1).min(line.len());
+            }
+            let rest = &line[at..];
+            let end = rest.iter().position(|&b| self.separator.is(b));
+            unquoted.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
+            places.push(trimmed(unquoted, start..unquoted.len()));
+            start = unquoted.len();
+            match end {
+                Some(end) => at += end + 1,
+                None => return Ok(()),
+            }
+            if self.separator == Separator::Blanks && line[at..].trim_ascii().is_empty() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Separator {
+    fn is(self, byte: u8) -> bool {
+        match self {
+            Separator::Byte(separator) => byte == separator,
+            Separator::Blanks => is_blank(byte),
+        }
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// Places of the cells of a line without quotes.
+fn split(text: &[u8], separator: Separator, places: &mut Vec<Range<usize>>) {
+    let mut start = 0;
+    match separator {
+        Separator::Byte(separator) => {
+            for (at, &byte) in text.iter().enumerate() {
+                if byte == separator {
+                    places.push(trimmed(text, start..at));
+                    start = at + 1;
+                }
+            }
+            places.push(trimmed(text, start..text.len()));
+        }
+        Separator::Blanks => {
+            for (at, &byte) in text.iter().enumerate() {
+                if is_blank(byte) {
+                    if at > start {
+                        places.push(start..at);
+                    }
+                    start = at + 1;
+                }
+            }
+            if text.len() > start {
+                places.push(start..text.len());
+            }
+        }
+    }
+}
+
+/// Without ASCII blanks at both ends.
+fn trimmed(text: &[u8], mut place: Range<usize>) -> Range<usize> {
+    while place.end > place.start && text[place.end - 1].is_ascii_whitespace() {
+        place.end -= 1;
+    }
+    while place.start < place.end && text[place.start].is_ascii_whitespace() {
+        place.start += 1;
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives its text in pieces of so many bytes: a line may end anywhere in the buffer.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let n = self.1.min(self.0.len()).min(out.len());
+            out[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    fn all(text: &[u8], separator: Separator, piece: usize) -> Vec<(u64, Vec<String>)> {
+        let mut records = Records::new(Lines::new(Pieces(text, piece)), separator, Some(b'#'));
+        let mut found = Vec::new();
+        while let Some((place, record)) = records.next().unwrap() {
+            let cells = record.iter().map(|c| String::from_utf8_lossy(c).into_owned()).collect();
+            found.push((place.line, cells));
+        }
+        found
+    }
+
+    #[test]
+    fn lines_end_in_three_ways_wherever_the_text_is_cut() {
+        for piece in 1..12 {
+            let found = all(b"a,b\r\n1, 2\n\n#x\r3,4\r\n\r\n5,", Separator::Byte(b','), piece);
+            let cells = |line, a: &str, b: &str| (line, vec![a.to_owned(), b.to_owned()]);
+            let expected = [cells(1, "a", "b"), cells(2, "1", "2"), cells(5, "3", "4"), cells(7, "5", "")];
+            assert_eq!(found, expected, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn blanks_separate_once() {
+        let found = all(b"  1\t 2 \n \n\"a b\" 3\t\n4 5", Separator::Blanks, 3);
+        let lines: Vec<(u64, String)> =
+            found.into_iter().map(|(line, cells)| (line, cells.join("|"))).collect();
+        assert_eq!(lines, [(1, "1|2".into()), (3, "a b|3".into()), (4, "4|5".into())]);
+    }
+
+    #[test]
+    fn a_line_longer_than_the_buffer_is_whole() {
+        let long = "7,".repeat(ROOM);
+        let found = all(format!("1\n{long}8\n").as_bytes(), Separator::Byte(b','), ROOM);
+        assert_eq!((found.len(), found[1].1.len()), (2, ROOM + 1));
+    }
+
+    proptest! {
+        /// The csv crate is the authority on quotes.
+        #[test]
+        fn cells_are_those_that_the_csv_crate_finds(text in "[ab1,\" \n\r]{0,40}", piece in 1usize..9) {
+            // What we count as one line end, csv counts as text here and there.
+            let text = text.replace("\r", "\r\n").replace("\n\n", "\n");
+            let mut reader = csv::ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .trim(csv::Trim::All)
+                .from_reader(text.as_bytes());
+            let expected: Vec<Vec<String>> = reader
+                .byte_records()
+                .map(|r| r.unwrap().iter().map(|c| String::from_utf8_lossy(c).replace('\r', "")).collect())
+                .collect();
+            let found: Vec<Vec<String>> =
+                all(text.as_bytes(), Separator::Byte(b','), piece).into_iter().map(|(_, cells)| cells).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
