@@ -29,6 +29,7 @@ pub mod linalg;
 pub mod math;
 pub mod model;
 pub mod optim;
+pub mod path;
 pub mod process;
 pub mod report;
 pub mod restarts;

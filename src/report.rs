@@ -150,8 +150,20 @@ pub struct Report {
     pub method: String,
     /// A few words on how the draws were made, for tables.
     pub label: String,
+    /// One per repeat; of a path, one per setting.
     pub repeats: Vec<Repeat>,
+    /// Over repeats; nothing is averaged over the settings of a path.
     pub metrics: BTreeMap<String, OverRepeats>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathReport>,
+}
+
+/// What was varied along a path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathReport {
+    pub parameter: String,
+    /// One value per setting.
+    pub values: Vec<String>,
 }
 
 /// A metric over the repeats of a run.
@@ -200,7 +212,12 @@ impl Report {
             }
         }
         let metrics = values.into_iter().filter_map(|(name, v)| Some((name, OverRepeats::of(&v)?))).collect();
-        Report { name: name.to_owned(), method: method.to_owned(), label, repeats, metrics }
+        Report { name: name.to_owned(), method: method.to_owned(), label, repeats, metrics, path: None }
+    }
+
+    /// The report of a path, whose settings stand where repeats do.
+    pub fn of_path(self, path: PathReport) -> Report {
+        Report { metrics: BTreeMap::new(), path: Some(path), ..self }
     }
 
     pub fn draws(&self) -> usize {

@@ -327,9 +327,12 @@ fn what_check_prints_is_an_experiment() {
     let place = Place::new();
     place.write("e.toml", MIXTURE);
     let text = place.ok(&["check", "e.toml", "--set", "prior.alpha=2", "--set", NORMAL_BASE]).stdout;
-    for line in
-        ["# data        120 rows x 1 columns, 20 test rows", "# parameters  6: pi.1", "# time ", "# memory "]
-    {
+    for line in [
+        "# data        120 training rows x 1 column, 20 test rows",
+        "# parameters  6: pi.1",
+        "# time ",
+        "# memory ",
+    ] {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!place.exists("runs"));

@@ -47,14 +47,29 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
     let shown =
         if p > 6 { format!("{}, …, {}", names[..3].join(", "), names[p - 1]) } else { names.join(", ") };
     lines.push(format!("parameters  {p}: {shown}"));
-    lines.push(format!(
-        "sampler     {}, {} draws x {} repeats",
-        label(&study.experiment),
-        study.draws(),
-        study.repeats()
-    ));
+    let rounds = study.rounds();
+    lines.push(match &study.experiment.path {
+        None => format!(
+            "sampler     {}, {} draws x {}",
+            label(&study.experiment),
+            study.draws(),
+            counted(rounds, "repeat")
+        ),
+        Some(path) => {
+            let values = study.settings();
+            let ends = values.first().zip(values.last());
+            let ends = ends.map(|(a, b)| format!(" from {a} to {b}")).unwrap_or_default();
+            format!(
+                "sampler     {}, {} draws x {} of {}{ends}",
+                label(&study.experiment),
+                study.draws(),
+                counted(rounds, "setting"),
+                path.parameter
+            )
+        }
+    });
     let per_draw = time_draws(study, pool)?;
-    let total = per_draw * (study.draws() * study.repeats()) as f64;
+    let total = per_draw * (study.draws() * rounds) as f64;
     let threads = pool.current_num_threads();
     lines.push(format!(
         "time        about {} on {threads} threads, {} a draw ({} kernels)",
@@ -66,22 +81,25 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
         },
         Level::current().name()
     ));
-    let rows = study.draws() * study.repeats();
-    let columns = p + STATISTICS.len();
+    // A path holds the draws of one setting, and writes those of the parameters to keep.
+    let (held, written) = match &study.experiment.path {
+        Some(path) => (study.draws(), path.keep.len()),
+        None => (study.draws() * rounds, p),
+    };
     // Data and their layout for the kernels, weights, draws that wait to be written, and a strip of them.
     let waiting = 4 * threads * trial.model.block_size() * p;
     let memory = 8.0 * (2 * n * d + 2 * threads * n + waiting) as f64;
-    let strip = (8.0 * rows as f64 * p as f64).min(STRIP as f64);
+    let strip = (8.0 * held as f64 * p as f64).min(STRIP as f64);
     lines.push(format!("memory      about {}", bytes(memory + strip + 1e7)));
-    let samples = &study.experiment.output.samples;
-    let size = match smaller(samples, rows, columns) {
-        Some(advice) => advice,
-        None => {
+    if written > 0 {
+        let samples = &study.experiment.output.samples;
+        let (rows, columns) = (study.draws() * rounds, written + STATISTICS.len());
+        let size = smaller(samples, rows, columns).unwrap_or_else(|| {
             let format = Format::of(samples).expect("checked with the experiment");
             format!("about {}", bytes(format.size(rows, columns)))
-        }
-    };
-    lines.push(format!("{samples:<11} {size}"));
+        });
+        lines.push(format!("{samples:<11} {size}"));
+    }
     Ok(lines)
 }
 

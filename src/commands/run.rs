@@ -1,6 +1,6 @@
 //! `npl run`: data, posterior draws, evaluation, run directory.
 
-use std::io::{BufWriter, IsTerminal};
+use std::io::{BufWriter, IsTerminal, Stdout};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,12 @@ use npl::bootstrap::Draw;
 use npl::config::printable;
 use npl::error::Error;
 use npl::kernel::Level;
-use npl::report::{HEADER, Report};
+use npl::optim::Minimum;
+use npl::path::SettingDraws;
+use npl::report::{HEADER, PathReport, Repeat, Report};
 use npl::runner::{label, run_repeat};
 use npl::samples::{Format, Summary, Writer, columns};
-use npl::store::{self, DrawFile, Machine, Manifest, RunDir};
+use npl::store::{self, AtomicFile, DrawFile, Machine, Manifest, RunDir};
 use npl::study::Study;
 
 use super::{load, note, pool, print, summary, text};
@@ -39,17 +41,12 @@ pub fn run(args: RunArgs) -> Result<()> {
     if !args.quiet && study.seed_was_drawn() {
         note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
     }
-    let columns = columns(&study.trial(0)?.model.names(), args.names);
-    let rows = study.draws() * study.repeats();
-    if let Some(advice) = text::smaller(samples, rows, columns.len()).filter(|_| !args.quiet) {
-        note(&format!("{samples} {advice}"));
-    }
     let clock = Clock::start();
-    let file = DrawFile::create(&folder, samples, columns.clone(), rows)?;
-    let (report, draws) = sample(&study, &args, file, &columns, &pool, &cancel)?;
+    let outputs = Outputs::create(&study, &args, &folder)?;
+    let (report, outputs) = sample(&study, &args, outputs, &pool, &cancel)?;
     let seconds = clock.started.elapsed().as_secs_f64();
     let results = Results { study: &study, folder: &folder, report: &report, resolved: &resolved };
-    results.write(draws, &clock, &pool, seconds)?;
+    results.write(outputs, &clock, &pool, seconds)?;
     announce(&args, &report, &out)?;
     enough_succeeded(&study, &report)
 }
@@ -81,55 +78,147 @@ fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-/// Draws all repeats into a file that is not yet visible, and to standard output if asked.
+/// Where draws go: files that are not yet visible, and standard output if asked.
+struct Outputs {
+    /// The file of draws; a path has one only if parameters are to be kept.
+    draws: Option<DrawFile>,
+    path: Option<PathFile>,
+    stdout: Option<Writer<BufWriter<Stdout>>>,
+}
+
+/// `path.csv`, and which parameters of a draw are kept.
+struct PathFile {
+    file: AtomicFile,
+    near_zero: f64,
+    kept: Vec<usize>,
+}
+
+fn closed(e: std::io::Error) -> Error {
+    Error::write(Path::new("standard output"), e)
+}
+
+impl Outputs {
+    fn create(study: &Study, args: &RunArgs, folder: &RunDir) -> Result<Outputs> {
+        let names = study.trial(0)?.model.names();
+        let rows = study.draws() * study.rounds();
+        let path = match &study.experiment.path {
+            Some(config) => {
+                let mut file = AtomicFile::create(&folder.file(store::PATH))?;
+                file.put(|out| writeln!(out, "{}", npl::path::HEADER))?;
+                let kept = config.keep.iter().filter_map(|k| names.iter().position(|n| n == k)).collect();
+                Some(PathFile { file, near_zero: config.near_zero.get(), kept })
+            }
+            None => None,
+        };
+        let written: Vec<String> = match &path {
+            Some(path) => path.kept.iter().map(|&j| names[j].clone()).collect(),
+            None => names.clone(),
+        };
+        let samples = &study.experiment.output.samples;
+        let file_columns = columns(&written, args.names);
+        let draws = match written.is_empty() {
+            true => None,
+            false => {
+                if let Some(advice) = text::smaller(samples, rows, file_columns.len()).filter(|_| !args.quiet)
+                {
+                    note(&format!("{samples} {advice}"));
+                }
+                Some(DrawFile::create(folder, samples, file_columns, rows)?)
+            }
+        };
+        let stdout = match args.samples {
+            Some(_) => {
+                let out = BufWriter::new(std::io::stdout());
+                let columns = columns(&names, args.names);
+                let mut out = Writer::new(out, Format::Csv, &columns, 0).map_err(closed)?;
+                out.flush().map_err(closed)?;
+                Some(out)
+            }
+            None => None,
+        };
+        Ok(Outputs { draws, path, stdout })
+    }
+
+    /// Adds a draw; rounds are counted from 1.
+    fn put(&mut self, round: usize, draw: &Draw) -> npl::error::Result<()> {
+        match (&mut self.draws, &self.path) {
+            (Some(draws), None) => draws.put(round, draw)?,
+            (Some(draws), Some(path)) => draws.put(round, &path.kept_of(draw))?,
+            (None, _) => {}
+        }
+        self.stdout.as_mut().map_or(Ok(()), |out| out.put(round, draw).map_err(closed))
+    }
+
+    fn flush_stdout(&mut self) -> npl::error::Result<()> {
+        self.stdout.as_mut().map_or(Ok(()), |out| out.flush().map_err(closed))
+    }
+}
+
+impl PathFile {
+    /// The draw with the kept parameters alone.
+    fn kept_of(&self, draw: &Draw) -> Draw {
+        let theta = self.kept.iter().map(|&j| draw.minimum.theta[j]).collect();
+        let minimum = Minimum { theta, ..draw.minimum };
+        Draw { minimum, earlier: Vec::new(), values: draw.values.clone(), ..*draw }
+    }
+}
+
+/// Draws all repeats, or all settings of the path.
 fn sample(
     study: &Study,
     args: &RunArgs,
-    mut file: DrawFile,
-    columns: &[String],
+    mut outputs: Outputs,
     pool: &rayon::ThreadPool,
     cancel: &AtomicBool,
-) -> Result<(Report, DrawFile)> {
-    let closed = |e| Error::write(Path::new("standard output"), e);
-    let mut stdout = match args.samples {
-        Some(_) => {
-            let out = BufWriter::new(std::io::stdout());
-            let mut out = Writer::new(out, Format::Csv, columns, 0).map_err(closed)?;
-            out.flush().map_err(closed)?;
-            Some(out)
-        }
-        None => None,
-    };
+) -> Result<(Report, Outputs)> {
     let bar = progress(study, args);
+    let values = study.settings();
     let mut repeats = Vec::new();
-    for repeat in 0..study.repeats() {
+    for round in 0..study.rounds() {
+        let setting = values.get(round).map(|_| study.setting(round)).transpose()?;
+        let (study, repeat) = setting.as_ref().map_or((study, round), |setting| (setting, 0));
+        let names = setting.as_ref().map(|s| Ok::<_, Error>(s.trial(0)?.model.names())).transpose()?;
+        let mut posterior = names.map(|names| SettingDraws::new(names, study.draws()));
         let mut flushed = Instant::now();
         let on_draw = |draw: Draw| {
-            file.put(repeat + 1, &draw)?;
-            if let Some(out) = &mut stdout {
-                out.put(repeat + 1, &draw).map_err(closed)?;
-                // A reader that has seen enough is noticed at a flush.
-                if flushed.elapsed() > Duration::from_millis(50) {
-                    out.flush().map_err(closed)?;
-                    flushed = Instant::now();
-                }
+            outputs.put(round + 1, &draw)?;
+            if let Some(posterior) = posterior.as_mut().filter(|_| !draw.failed()) {
+                posterior.add(&draw.minimum.theta);
+            }
+            // A reader that has seen enough is noticed at a flush.
+            if flushed.elapsed() > Duration::from_millis(50) {
+                outputs.flush_stdout()?;
+                flushed = Instant::now();
             }
             bar.inc(1);
             Ok(())
         };
-        repeats.push(run_repeat(study, repeat, pool, cancel, on_draw)?);
+        let done = run_repeat(study, repeat, pool, cancel, on_draw)?;
+        repeats.push(Repeat { repeat: round + 1, ..done });
+        if let (Some(path), Some(posterior)) = (&mut outputs.path, posterior) {
+            let value = values[round].to_string();
+            for point in pool.install(|| posterior.points(path.near_zero)) {
+                path.file.put(|out| out.write_all(point.line(round + 1, &value).as_bytes()))?;
+            }
+        }
     }
-    if let Some(out) = &mut stdout {
-        out.flush().map_err(closed)?;
-    }
+    outputs.flush_stdout()?;
     bar.finish_and_clear();
     let experiment = &study.experiment;
-    Ok((Report::new(&experiment.name, experiment.method.name(), label(experiment), repeats), file))
+    let report = Report::new(&experiment.name, experiment.method.name(), label(experiment), repeats);
+    let report = match &experiment.path {
+        Some(path) => report.of_path(PathReport {
+            parameter: path.parameter.clone(),
+            values: values.iter().map(ToString::to_string).collect(),
+        }),
+        None => report,
+    };
+    Ok((report, outputs))
 }
 
 /// To standard error, and only if that is a terminal.
 fn progress(study: &Study, args: &RunArgs) -> ProgressBar {
-    let total = (study.repeats() * study.draws()) as u64;
+    let total = (study.rounds() * study.draws()) as u64;
     let bar = ProgressBar::new(total);
     if args.quiet || !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -156,32 +245,44 @@ struct Results<'a> {
 
 impl Results<'_> {
     /// The manifest comes last: without it nothing here is a result.
-    fn write(&self, draws: DrawFile, clock: &Clock, pool: &rayon::ThreadPool, seconds: f64) -> Result<()> {
+    fn write(&self, outputs: Outputs, clock: &Clock, pool: &rayon::ThreadPool, seconds: f64) -> Result<()> {
         let folder = self.folder;
-        let (draws, summaries) = pool.install(|| draws.settle())?;
-        folder.begin_replacing(&self.study.experiment.output.samples)?;
+        let samples = &self.study.experiment.output.samples;
+        let mut files: Vec<String> = match outputs.draws {
+            Some(_) => store::draw_files(samples),
+            None => Vec::new(),
+        };
+        let settled = outputs.draws.map(|draws| pool.install(|| draws.settle())).transpose()?;
+        let mut path = outputs.path.map(|path| path.file);
+        path.as_mut().map_or(Ok(()), AtomicFile::settle)?;
+        let posterior = if path.is_some() { store::PATH } else { store::SUMMARY };
+        files.extend([posterior, store::REPORT, store::REPORT_JSON, store::CONFIG].map(String::from));
+        folder.begin_replacing(&files)?;
         // The experiment comes first: a run that dies here is known for what it was, and may be run again.
         store::write_file(&folder.file(store::CONFIG), self.resolved)?;
-        draws.commit()?;
-        let lines = summaries.iter().map(|s| s.line() + "\n").collect::<String>();
-        store::write_file(&folder.file(store::SUMMARY), &format!("{}\n{lines}", Summary::header()))?;
+        let summaries = settled.map(|(draws, summaries)| draws.commit().map(|()| summaries)).transpose()?;
+        match path {
+            Some(path) => path.commit()?,
+            None => {
+                let lines = summaries.iter().flatten().map(|s| s.line() + "\n").collect::<String>();
+                let text = format!("{}\n{lines}", Summary::header());
+                store::write_file(&folder.file(store::SUMMARY), &text)?;
+            }
+        }
         let lines =
             self.report.repeats.iter().map(|r| r.line(&self.report.method) + "\n").collect::<String>();
         store::write_file(&folder.file(store::REPORT), &format!("{HEADER}\n{lines}"))?;
         let json = serde_json::to_string_pretty(self.report)? + "\n";
         store::write_file(&folder.file(store::REPORT_JSON), &json)?;
-        let manifest = self.manifest(clock, pool.current_num_threads(), seconds)?;
+        let manifest = self.manifest(&files, clock, pool.current_num_threads(), seconds)?;
         let json = serde_json::to_string_pretty(&manifest)? + "\n";
         store::write_file(&folder.file(store::MANIFEST), &json)?;
         Ok(())
     }
 
-    fn manifest(&self, clock: &Clock, threads: usize, seconds: f64) -> Result<Manifest> {
+    fn manifest(&self, files: &[String], clock: &Clock, threads: usize, seconds: f64) -> Result<Manifest> {
         let samples = &self.study.experiment.output.samples;
-        let draws = store::draw_files(samples);
-        let others = [store::REPORT, store::REPORT_JSON, store::SUMMARY, store::CONFIG];
-        let files = draws.iter().map(String::as_str).chain(others);
-        let hash = |name: &str| Ok((name.to_owned(), store::sha256(&self.folder.file(name))?));
+        let hash = |name: &String| Ok((name.clone(), store::sha256(&self.folder.file(name))?));
         let mut status = std::collections::BTreeMap::new();
         for (name, count) in self.report.repeats.iter().flat_map(|r| &r.diagnostics.status) {
             *status.entry(name.clone()).or_insert(0) += count;
@@ -189,7 +290,7 @@ impl Results<'_> {
         Ok(Manifest {
             npl: env!("CARGO_PKG_VERSION").into(),
             seed: self.study.seed(0).0,
-            repeats: self.study.repeats(),
+            repeats: self.study.rounds(),
             draws: self.study.draws(),
             threads,
             simd: Level::current().name().into(),
@@ -198,10 +299,10 @@ impl Results<'_> {
             finished: store::utc(unix(SystemTime::now())),
             seconds,
             command: std::env::args().collect(),
-            samples: samples.clone(),
+            samples: if files.contains(samples) { samples.clone() } else { String::new() },
             inputs: self.study.inputs().to_vec(),
             status,
-            outputs: files.map(hash).collect::<Result<_>>()?,
+            outputs: files.iter().map(hash).collect::<Result<_>>()?,
         })
     }
 }

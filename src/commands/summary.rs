@@ -3,7 +3,7 @@
 use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
-use npl::report::{Diagnostics, OverRepeats, Report};
+use npl::report::{Diagnostics, OverRepeats, PathReport, Report};
 use npl::samples::{Samples, Summary};
 use npl::store;
 
@@ -13,9 +13,15 @@ use crate::cli::{Format, SummaryArgs};
 
 /// More parameters than this are not listed for people; the files have them all.
 const LISTED: usize = 60;
+/// Settings and parameters of a path that are listed for people.
+const SETTINGS_LISTED: usize = 12;
+const PARAMETERS_LISTED: usize = 5;
 
 pub fn summary(args: SummaryArgs) -> Result<()> {
     let report = store::read_report(&args.run)?;
+    if let Some(path) = &report.path {
+        return along_path(&args, &report, path);
+    }
     if let Some(repeat) = args.repeat.filter(|&r| r == 0 || r > report.repeats.len()) {
         let message = format!("--repeat {repeat}: the run has repeats 1 to {}", report.repeats.len());
         return Err(Error::input(message).into());
@@ -40,6 +46,37 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     print(out.as_bytes())
 }
 
+/// Medians and 80 % intervals along a path: some settings of some parameters; the file has them all.
+fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<()> {
+    let file = args.run.join(store::PATH);
+    if args.format == Format::Csv {
+        let text = std::fs::read(&file).map_err(|e| Error::input(format!("{}: {e}", file.display())))?;
+        return print(&text);
+    }
+    let points = npl::path::read(&file)?;
+    let settings = path.values.len();
+    let shown = settings.min(SETTINGS_LISTED);
+    let at = |i: usize| if shown > 1 { i * (settings - 1) / (shown - 1) } else { 0 };
+    let parameters = npl::path::widest(&points, PARAMETERS_LISTED);
+    let titles = ["setting".to_owned(), "value".to_owned()];
+    let mut rows: Vec<Vec<String>> = vec![titles.into_iter().chain(parameters.iter().cloned()).collect()];
+    for t in (0..shown).map(at) {
+        let cell = |parameter: &String| {
+            let point = points.iter().find(|(setting, p)| *setting == t + 1 && p.parameter == *parameter);
+            point.map_or(String::new(), |(_, p)| {
+                let [q10, q50, q90] = p.quantiles;
+                format!("{q50:.3} [{q10:.3}, {q90:.3}]")
+            })
+        };
+        let front = [(t + 1).to_string(), path.values[t].clone()];
+        rows.push(front.into_iter().chain(parameters.iter().map(cell)).collect());
+    }
+    let mut out = render(&rows, args.format);
+    out += &format!("(median [10 %, 90 %] of the widest parameters; {} has all)\n\n", store::PATH);
+    out += &diagnostics(report);
+    print(out.as_bytes())
+}
+
 fn rows(parameters: &[Summary]) -> Vec<Vec<String>> {
     let titles = ["parameter", "mean", "mcse", "sd", "2.5 %", "10 %", "50 %", "90 %", "97.5 %"];
     let line = |s: &Summary| {
@@ -59,8 +96,12 @@ pub fn diagnostics(report: &Report) -> String {
     let Some(first) = report.repeats.first() else { return String::new() };
     let total: f64 = report.repeats.iter().map(|r| r.seconds).sum();
     let mut out = format!("{}: {}, seed {}", printable(&report.name), printable(&report.label), first.seed);
-    if report.repeats.len() > 1 {
-        out += &format!(", {} repeats", report.repeats.len());
+    match &report.path {
+        Some(path) => {
+            out += &format!(", {} settings of {}", report.repeats.len(), printable(&path.parameter))
+        }
+        None if report.repeats.len() > 1 => out += &format!(", {} repeats", report.repeats.len()),
+        None => {}
     }
     let tests = if first.n_test > 0 { format!(" + {} test", first.n_test) } else { String::new() };
     out += &format!(
@@ -135,7 +176,8 @@ fn found(report: &Report) -> String {
 
 /// LPPD had there been fewer restarts.
 fn by_restarts(report: &Report) -> String {
-    let Some(first) = report.repeats.first().filter(|r| !r.by_restarts.is_empty()) else {
+    let Some(first) = report.repeats.first().filter(|r| !r.by_restarts.is_empty() && report.path.is_none())
+    else {
         return String::new();
     };
     let cell = |i: usize| {

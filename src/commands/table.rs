@@ -1,6 +1,8 @@
 //! `npl table`: runs side by side, as the paper's tables have them.
 
 use anyhow::Result;
+use npl::config::printable;
+use npl::error::Error;
 use npl::report::{OverRepeats, Report};
 use npl::store;
 
@@ -10,6 +12,11 @@ use crate::cli::{Format, TableArgs};
 
 pub fn table(args: TableArgs) -> Result<()> {
     let reports = args.runs.iter().map(|run| store::read_report(run)).collect::<Result<Vec<_>, _>>()?;
+    if let Some((run, _)) = args.runs.iter().zip(&reports).find(|(_, report)| report.path.is_some()) {
+        let run = printable(&run.display().to_string());
+        let message = format!("{run} is a path: `npl summary {run}`, or its report.csv, has its settings");
+        return Err(Error::input(message).into());
+    }
     let rows = if args.format == Format::Csv { long(&reports) } else { side_by_side(&reports) };
     let mut out = render(&rows, args.format);
     if args.format != Format::Csv && reports.iter().any(|r| r.repeats.len() > 1) {

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 
+use super::numbers::Scalar;
 use super::problem::{Place, Problem, Problems, Source};
 use super::schema_check;
 
@@ -61,7 +62,7 @@ impl Document {
         let mut root = Node { key: Place::Top, place: Place::Top, touched: None, data };
         for (index, set) in sets.iter().enumerate() {
             match split_override(set) {
-                Some((path, value)) => root.set(&path, override_node(value, index), index),
+                Some((path, value)) => root.set(&path, override_node(value, index)),
                 None => problems.push(Problem::new(
                     "",
                     &Place::Override(index),
@@ -105,6 +106,30 @@ impl Document {
     /// Whether the user wrote this key, in the file or by `--set`.
     pub fn has(&self, key: &str) -> bool {
         self.find(key).1
+    }
+
+    /// The document with another value at the key that is written at `named`; the value itself is written at `at`.
+    pub fn with(&self, named: &str, at: &str, value: &Scalar) -> Result<Document, Problems> {
+        let (name, value_node) = (self.find(named).0, self.find(at).0);
+        let path = match &name.data {
+            Data::Text(key) => key_path(key),
+            _ => None,
+        };
+        let Some(path) = path else {
+            let problem = self.problem(named, format!("`{named}` must be a key such as `prior.alpha`"));
+            return Err(self.problems(vec![problem]));
+        };
+        let data = match value {
+            Scalar::Flag(flag) => Data::Flag(*flag),
+            Scalar::Integer(number) => Data::Integer(*number),
+            Scalar::Number(number) => Data::Float(*number),
+            Scalar::Text(text) => Data::Text(text.clone()),
+        };
+        // Later than any override.
+        let touched = Some(usize::MAX);
+        let mut root = self.root.clone();
+        root.set(&path, Node { key: name.place.clone(), place: value_node.place.clone(), touched, data });
+        Ok(Document { source: self.source.clone(), root })
     }
 
     /// The node at a dotted path, or its deepest ancestor; and whether it is the node itself.
@@ -175,27 +200,27 @@ fn element(item: &toml::Spanned<DeValue<'_>>, set: Option<usize>) -> Node {
 
 impl Node {
     /// Puts `value` at `path`, making the tables on the way.
-    fn set(&mut self, path: &[String], value: Node, index: usize) {
+    fn set(&mut self, path: &[String], value: Node) {
         let Some((name, rest)) = path.split_first() else {
             *self = value;
             return;
         };
-        self.touched = Some(index);
+        self.touched = value.touched;
         if !matches!(self.data, Data::Table(_)) {
-            *self = Node::empty_table(index);
+            *self = value.empty_table();
         }
         if let Data::Table(entries) = &mut self.data {
             let at = entries.iter().position(|(key, _)| key == name).unwrap_or(entries.len());
             if at == entries.len() {
-                entries.push((name.clone(), Node::empty_table(index)));
+                entries.push((name.clone(), value.empty_table()));
             }
-            entries[at].1.set(rest, value, index);
+            entries[at].1.set(rest, value);
         }
     }
 
-    fn empty_table(index: usize) -> Node {
-        let at = Place::Override(index);
-        Node { key: at.clone(), place: at, touched: Some(index), data: Data::Table(Vec::new()) }
+    /// An empty table in the place of this value.
+    fn empty_table(&self) -> Node {
+        Node { data: Data::Table(Vec::new()), ..self.clone() }
     }
 }
 

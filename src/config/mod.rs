@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use document::Document;
 pub use nearest::nearest;
-pub use numbers::{Count, Gamma, NamedGamma, NonNegative, Numbers, OpenUnit, Positive, Probability};
+pub use numbers::{Count, Gamma, NamedGamma, NonNegative, Numbers, OpenUnit, Positive, Probability, Scalar};
 pub use problem::{Problem, Problems, printable};
 
 use crate::data::prepare::{Constant, Dummies, Missing, Standardise, StandardiseBy, Unseen};
@@ -52,6 +52,9 @@ pub struct Experiment {
     pub evaluate: EvaluateConfig,
     #[serde(default)]
     pub output: OutputConfig,
+    /// Run the experiment over several values of one of its keys. Left out: once, as it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathConfig>,
 }
 
 fn one() -> Count {
@@ -419,6 +422,67 @@ impl OutputConfig {
 impl Default for OutputConfig {
     fn default() -> Self {
         OutputConfig { samples: Self::default_samples() }
+    }
+}
+
+/// A sweep over one key of the experiment (section 3.3). All settings use the same random weights and starts, so that what
+/// changes along the path is due to the key alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathConfig {
+    /// The key that is varied: `"model.logistic.penalty.student_t.b"`.
+    pub parameter: String,
+    /// Its values, in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<Scalar>>,
+    /// Or a geometric sequence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub geometric: Option<Geometric>,
+    /// A draw of a parameter counts as near zero below this, in absolute value.
+    #[serde(default = "PathConfig::default_near_zero")]
+    pub near_zero: NonNegative,
+    /// Parameters whose draws are kept for every setting; of the others `path.csv` has the quantiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
+}
+
+/// first, first · ratio, first · ratio², …
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Geometric {
+    pub first: f64,
+    pub ratio: Positive,
+    /// How many.
+    pub count: Count,
+}
+
+impl PathConfig {
+    fn default_near_zero() -> NonNegative {
+        NonNegative::new(0.01).expect("at least 0")
+    }
+
+    /// The values of all settings.
+    pub fn settings(&self) -> Vec<Scalar> {
+        match (&self.values, &self.geometric) {
+            (Some(values), _) => values.clone(),
+            (None, Some(Geometric { first, ratio, count })) => {
+                let value = |t: usize| Scalar::Number(first * libm::pow(ratio.get(), t as f64));
+                (0..count.get()).map(value).collect()
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// Where the value of setting `t`, from 0, is written.
+    fn place(&self, t: usize) -> String {
+        if self.values.is_some() { format!("path.values[{t}]") } else { "path.geometric".into() }
+    }
+}
+
+impl Document {
+    /// The document of setting `t`, from 0, of its path.
+    pub fn setting(&self, path: &PathConfig, t: usize, value: &Scalar) -> Result<Document, Problems> {
+        self.with("path.parameter", &path.place(t), value)
     }
 }
 

@@ -102,6 +102,27 @@ impl Numbers {
     }
 }
 
+/// A single value of any kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Scalar {
+    Flag(bool),
+    Integer(i64),
+    Number(f64),
+    Text(String),
+}
+
+impl std::fmt::Display for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Scalar::Flag(flag) => write!(f, "{flag}"),
+            Scalar::Integer(number) => write!(f, "{number}"),
+            Scalar::Number(number) => write!(f, "{number:?}"),
+            Scalar::Text(text) => write!(f, "{text}"),
+        }
+    }
+}
+
 /// γ of loss-NPL: a number, or `"1/n"` (supplement D).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]

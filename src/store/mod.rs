@@ -21,10 +21,11 @@ pub const SAMPLES: &str = "samples.csv";
 pub const REPORT: &str = "report.csv";
 pub const REPORT_JSON: &str = "report.json";
 pub const SUMMARY: &str = "summary.csv";
+pub const PATH: &str = "path.csv";
 pub const CONFIG: &str = "config.toml";
 pub const MANIFEST: &str = "manifest.json";
 /// Names that no file of draws may have.
-pub const RESERVED: [&str; 5] = [REPORT, REPORT_JSON, SUMMARY, CONFIG, MANIFEST];
+pub const RESERVED: [&str; 6] = [REPORT, REPORT_JSON, SUMMARY, PATH, CONFIG, MANIFEST];
 const LOCK: &str = ".npl.lock";
 
 /// A file that appears under its name only when it is complete and on disk.
@@ -151,15 +152,13 @@ impl RunDir {
         self.path.join(name)
     }
 
-    /// Declares old results void, before the first new one takes their place: without a manifest nothing is a result.
-    /// Old draws go if they have another name than the new ones.
-    pub fn begin_replacing(&self, samples: &str) -> Result<()> {
-        let old = read_manifest(&self.path).map(|m| m.samples).unwrap_or_default();
+    /// Declares old results void, before the first of the new `files` takes their place: without a manifest nothing is a
+    /// result. Old files that have no successor go.
+    pub fn begin_replacing(&self, files: &[String]) -> Result<()> {
+        let old = read_manifest(&self.path).map(|m| m.outputs).unwrap_or_default();
         self.remove(MANIFEST)?;
-        if old != samples {
-            draw_files(&old).iter().try_for_each(|name| self.remove(name))?;
-        }
-        Ok(())
+        let gone = old.keys().filter(|name| is_ours(name) && !files.contains(name));
+        gone.into_iter().try_for_each(|name| self.remove(name))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -189,15 +188,21 @@ pub fn draw_files(samples: &str) -> Vec<String> {
     }
 }
 
+/// Whether a run may have written a file of this name.
+fn is_ours(name: &str) -> bool {
+    let names =
+        name.strip_suffix(".columns.json").is_some_and(|stem| !draw_files(&format!("{stem}.npy")).is_empty());
+    RESERVED.contains(&name) || !draw_files(name).is_empty() || names
+}
+
 /// Removes the unfinished files of a run that was killed. Whoever holds the lock is alone here.
 fn sweep(folder: &Path) {
-    let ours = |name: &str| {
-        RESERVED.contains(&name) || !draw_files(name).is_empty() || name.ends_with(".columns.json")
-    };
     let unfinished = |name: &str| {
         let inner = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
         let parts = inner.and_then(|inner| inner.rsplit_once('.'));
-        parts.is_some_and(|(name, id)| ours(name) && !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
+        parts.is_some_and(|(name, id)| {
+            is_ours(name) && !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())
+        })
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(unfinished) {

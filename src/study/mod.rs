@@ -14,8 +14,8 @@ use load::{Rows, Sources};
 
 use crate::bootstrap::{Plan, Scheme};
 use crate::config::{
-    BaseConfig, Count, Document, Experiment, FixedInitConfig, Metric, Numbers, PriorConfig, Problem,
-    TruncationConfig,
+    BaseConfig, Count, Document, Experiment, FixedInitConfig, Metric, Numbers, PathConfig, PriorConfig,
+    Problem, Scalar, TruncationConfig, nearest, printable,
 };
 use crate::data::Dataset;
 use crate::data::files::SearchPath;
@@ -36,7 +36,8 @@ pub struct Study {
     /// Resolved: every default that matters is written out.
     pub experiment: Experiment,
     document: Document,
-    sources: Sources,
+    sources: Arc<Sources>,
+    inputs: Vec<Input>,
     search: SearchPath,
 }
 
@@ -69,12 +70,70 @@ impl Study {
             return Err(document.problems(problems).into());
         }
         experiment.seed = Some(experiment.seed.unwrap_or_else(crate::rng::drawn_seed));
-        let sources = Sources::read(&experiment, &search)?;
-        let mut study = Study { experiment, document, sources, search };
+        let sources = Arc::new(Sources::read(&experiment, &search)?);
+        let study = Study::ready(document, experiment, sources, search)?;
+        study.check_path()?;
+        Ok(study)
+    }
+
+    fn ready(
+        document: Document,
+        experiment: Experiment,
+        sources: Arc<Sources>,
+        search: SearchPath,
+    ) -> Result<Study> {
+        let inputs = sources.inputs.clone();
+        let mut study = Study { experiment, document, sources, inputs, search };
         study.record_starts()?;
         study.resolve()?;
         study.trial(0)?;
         Ok(study)
+    }
+
+    /// The values of the settings of the path; none if there is no path.
+    pub fn settings(&self) -> Vec<Scalar> {
+        self.experiment.path.as_ref().map_or(Vec::new(), PathConfig::settings)
+    }
+
+    /// The experiment with the value of setting `t`, from 0, of its path. Files are read again only if the value changes
+    /// what is read.
+    pub fn setting(&self, t: usize) -> Result<Study> {
+        let (document, mut experiment) = self.decode_setting(t)?;
+        experiment.seed = experiment.seed.or(self.experiment.seed);
+        experiment.path = None;
+        let base = |e: &Experiment| e.prior.as_ref().and_then(|p| p.base.clone());
+        let same = experiment.data == self.experiment.data && base(&experiment) == base(&self.experiment);
+        let sources = match same {
+            true => self.sources.clone(),
+            false => Arc::new(Sources::read(&experiment, &self.search)?),
+        };
+        Study::ready(document, experiment, sources, self.search.clone())
+    }
+
+    fn decode_setting(&self, t: usize) -> Result<(Document, Experiment)> {
+        let path = self.experiment.path.as_ref().expect("settings are asked of a path");
+        let document = self.document.setting(path, t, &path.settings()[t]).map_err(Error::from)?;
+        let experiment: Experiment = document.decode().map_err(Error::from)?;
+        let problems = static_problems(&document, &experiment);
+        if problems.is_empty() { Ok((document, experiment)) } else { Err(document.problems(problems).into()) }
+    }
+
+    /// That every setting of the path is an experiment, and that the parameters to keep exist.
+    fn check_path(&self) -> Result<()> {
+        let Some(path) = &self.experiment.path else { return Ok(()) };
+        for t in 0..self.settings().len() {
+            self.decode_setting(t)?;
+        }
+        let names = self.setting(0)?.trial(0)?.model.names();
+        let unknown = path.keep.iter().enumerate().filter(|(_, name)| !names.contains(name));
+        let problem = |(i, name): (usize, &String)| {
+            let hint = nearest(name, names.iter().map(String::as_str));
+            let hint = hint.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+            let message = format!("the model has no parameter `{}`{hint}", printable(name));
+            self.document.problem(&format!("path.keep[{i}]"), message)
+        };
+        let problems: Vec<Problem> = unknown.map(problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(self.document.problems(problems).into()) }
     }
 
     pub fn seed(&self, repeat: usize) -> Seed {
@@ -96,9 +155,14 @@ impl Study {
         self.experiment.sampler.draws.get()
     }
 
+    /// How often the draws are made: once for every repeat, or for every setting of the path.
+    pub fn rounds(&self) -> usize {
+        if self.experiment.path.is_some() { self.settings().len() } else { self.repeats() }
+    }
+
     /// The files that went in.
     pub fn inputs(&self) -> &[Input] {
-        &self.sources.inputs
+        &self.inputs
     }
 
     /// What the data became.
@@ -123,7 +187,7 @@ impl Study {
             }
         }
         for path in files.iter().filter(|path| path.is_file()) {
-            self.sources.inputs.push(Input::of(path)?);
+            self.inputs.push(Input::of(path)?);
         }
         Ok(())
     }
@@ -611,6 +675,9 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
         }
         Ok(_) => {}
     }
+    if let Some(path) = &experiment.path {
+        path_problems(path, experiment.repeats, &mut say);
+    }
     for (key, size, most) in sizes(experiment) {
         if size > most {
             say(key, format!("`{key}` is {size}; at most {most} are possible"));
@@ -622,6 +689,34 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
         say("seed", "`seed` + `repeats` is too large".into());
     }
     found
+}
+
+/// What is wrong with a path by itself.
+fn path_problems(path: &PathConfig, repeats: Count, say: &mut impl FnMut(&str, String)) {
+    match (&path.values, &path.geometric) {
+        (None, None) => say("path", "[path] needs `values` (a list) or `geometric` (a sequence)".into()),
+        (Some(_), Some(_)) => {
+            say("path.geometric", "`values` and `geometric` exclude each other".into());
+        }
+        (Some(values), None) if values.is_empty() => {
+            say("path.values", "`path.values` must not be empty".into())
+        }
+        _ => {}
+    }
+    let table = path.parameter.split('.').next().unwrap_or_default();
+    if matches!(table, "path" | "name" | "repeats" | "output") {
+        say("path.parameter", format!("`{table}` cannot be varied along a path"));
+    }
+    if repeats.get() > 1 {
+        say("repeats", "a path has one repeat; run it again with another seed for another".into());
+    }
+    let mut seen: Vec<&String> = Vec::new();
+    for (i, name) in path.keep.iter().enumerate() {
+        if seen.contains(&name) {
+            say(&format!("path.keep[{i}]"), format!("`{}` is named twice", printable(name)));
+        }
+        seen.push(name);
+    }
 }
 
 /// Numbers that decide how much memory is asked for, and the most they may be: beyond it no machine has enough.
@@ -639,6 +734,9 @@ fn sizes(experiment: &Experiment) -> Vec<(&'static str, usize, usize)> {
         ("sampler.fixed_init.best_of", fits, 1_000_000),
         ("prior.T", count(experiment.prior.as_ref().and_then(|p| p.truncation_limit)), 100_000_000),
     ];
+    if let Some(geometric) = experiment.path.as_ref().and_then(|p| p.geometric.as_ref()) {
+        sizes.push(("path.geometric.count", geometric.count.get(), 1_000_000));
+    }
     if let Some(truth) = &experiment.data.simulate {
         let (n, n_test) = truth.sizes();
         let cells = n.saturating_add(n_test).saturating_mul(truth.columns());

@@ -102,8 +102,9 @@ struct Logistic {
 
 /// Draws that share a pass over the rows.
 const BLOCK: usize = 16;
-/// Largest gradient entry of a converged search: the score identities hold to this.
-const GRADIENT: f64 = 1e-9;
+/// Largest gradient entry of a converged search, per unit of the tolerance: 10⁻⁹ by default, and the score identities hold
+/// to this.
+const GRADIENT: f64 = 1e-6;
 
 impl Logistic {
     fn d(&self) -> usize {
@@ -145,7 +146,7 @@ impl Logistic {
             max_iterations: self.max_iterations,
             tolerance: self.tolerance,
             mass: self.mass,
-            gradient: GRADIENT,
+            gradient: GRADIENT * self.tolerance,
             change: self.change,
             l1: if self.penalty == Penalty::Lasso { self.gamma } else { 0.0 },
             l1_len: self.d(),
