@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rand::RngExt;
 use rand::distr::Distribution;
 use rand_distr::{Gamma, Open01, StandardNormal};
 use schemars::JsonSchema;
@@ -42,7 +41,7 @@ enum Source {
     Dist(Dist),
     Fixed(Vec<f64>),
     /// Random rows: `d` entries of θ at a time come from one row.
-    Rows(Dataset),
+    Rows(Box<Dataset>),
 }
 
 /// π₀: how θ_init is drawn.
@@ -98,8 +97,9 @@ impl Init {
             match source {
                 Source::Fixed(values) => out.copy_from_slice(values),
                 Source::Rows(data) => {
-                    for entry in out.chunks_mut(data.d()) {
-                        let row = rng.random_range(0..data.n());
+                    // Without columns a row says nothing, and an intercept starts at 0.
+                    for entry in out.chunks_mut(data.d().max(1)) {
+                        let row = data.random_row(rng);
                         entry.iter_mut().zip(data.x.row(row)).for_each(|(e, x)| *e = *x);
                     }
                 }
@@ -151,7 +151,7 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
         }
         (Dist::Normal(_), Positive) => needs("a normal distribution"),
         (Dist::Data, _) if train.n() == 0 => Err("`data` needs data, and there are no rows".into()),
-        (Dist::Data, Real) => Ok(Source::Rows(train.clone())),
+        (Dist::Data, Real) => Ok(Source::Rows(Box::new(train.clone()))),
         (Dist::Data, Positive) => {
             let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE)).cycle();
             Ok(Source::Fixed(variances.take(block.range.len()).collect()))

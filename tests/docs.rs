@@ -204,6 +204,7 @@ fn every_relative_link_leads_to_a_file() {
         "docs/draws.md",
         "docs/models.md",
         "docs/reproduction.md",
+        "docs/sampling.md",
     ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         let folder = root.join(page).parent().unwrap().to_owned();

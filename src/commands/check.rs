@@ -114,6 +114,8 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
             format!("            {} ({}, sha256 {}…)", i.path, bytes(i.bytes as f64), &i.sha256[..12])
         }),
     );
+    lines
+        .extend(Some(train.design.to_string()).filter(|d| !d.is_empty()).map(|d| format!("design      {d}")));
     let config = &study.experiment.data;
     if !notes.levels.is_empty() {
         lines.extend(levels(notes, config.dummies));

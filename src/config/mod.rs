@@ -98,6 +98,16 @@ pub struct DataConfig {
     /// The response: a column, by name or by number from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Case weights: a column, by name or by number from 1, with the number of observations that each training row stands
+    /// for. Left out: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
+    /// Clusters: a column of text or numbers; training rows with the same value share one weight of the Dirichlet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// Strata: a column of text or numbers; the total weight of the training rows with the same value is fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stratify: Option<String>,
     /// File or files with the responses of the training rows, a line each, where they are apart from the covariates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Files>,
@@ -114,7 +124,7 @@ pub struct DataConfig {
     /// Draw the response from a model of the covariates, by the seed of the repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<SimulatedResponse>,
-    /// Columns to use, by name or by number from 1. Left out: all but the response.
+    /// Columns to use, by name or by number from 1. Left out: all but the response, weight, cluster and stratum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
     /// Names of all columns of the file, where it has no header.
@@ -165,7 +175,8 @@ pub struct DataConfig {
     /// Use only so many test rows, from the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_rows: Option<usize>,
-    /// Share of the training rows to put aside for testing, at random, anew in each repeat.
+    /// Share of the training rows to put aside for testing, at random, anew in each repeat; of the clusters, where the data
+    /// have them: they are kept whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<SplitConfig>,
 }

@@ -40,12 +40,8 @@ pub fn read(mut lines: Lines<impl Read>, file: &str, rules: &Rules) -> Result<Ta
     if table.names.is_empty() {
         return Err(wrong(lines.number(), "no @attribute before @data"));
     }
-    for label in &rules.labels {
-        let j = table.find(label).map_err(|e| Error::input(format!("{shown}: {e}")))?;
-        table.kinds[j] = Kind::Levels(Levels::default());
-    }
     let rules = Rules { comment: Some(b'%'), skip_lines: 0, ..rules.clone() };
-    Reader::new(lines, file, &rules, Separator::Byte(b',')).with(table).read()
+    Reader::new(lines, file, &rules, Separator::Byte(b',')).with(table)?.read()
 }
 
 /// What follows a keyword, in any case.

@@ -2,6 +2,7 @@
 
 mod arff;
 mod decimal;
+pub mod design;
 pub mod files;
 mod idx;
 pub mod prepare;
@@ -16,6 +17,8 @@ use std::sync::OnceLock;
 use ndarray::{Array1, Array2, Axis};
 
 use crate::kernel::Panel;
+use crate::rng::Rng;
+use design::Design;
 
 /// Rows, and a response per row in regression.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +27,8 @@ pub struct Dataset {
     pub y: Option<Array1<f64>>,
     /// One name per column of `x`.
     pub columns: Vec<String>,
+    /// What each row stands for.
+    pub design: Design,
     panel: OnceLock<Panel>,
 }
 
@@ -31,7 +36,7 @@ impl Dataset {
     pub fn new(x: Array2<f64>, y: Option<Array1<f64>>, columns: Vec<String>) -> Self {
         debug_assert_eq!(x.ncols(), columns.len());
         debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.nrows()));
-        Dataset { x, y, columns, panel: OnceLock::new() }
+        Dataset { x, y, columns, design: Design::default(), panel: OnceLock::new() }
     }
 
     /// One column of numbers, named `y`.
@@ -54,6 +59,25 @@ impl Dataset {
         self.x.ncols()
     }
 
+    pub fn with_design(self, design: Design) -> Self {
+        Dataset { design, ..self }
+    }
+
+    /// cᵢ: how many observations row i stands for.
+    pub fn weight(&self, i: usize) -> f64 {
+        self.design.weights().map_or(1.0, |c| c[i])
+    }
+
+    /// Σ cᵢ, the number of observations.
+    pub fn mass(&self) -> f64 {
+        self.design.mass(self.n())
+    }
+
+    /// A row from the empirical distribution.
+    pub fn random_row(&self, rng: &mut Rng) -> usize {
+        self.design.random_row(self.n(), rng)
+    }
+
     /// The same rows in the layout of the vector kernels, made on first use.
     pub fn panel(&self) -> &Panel {
         self.panel.get_or_init(|| Panel::new(self.x.view()))
@@ -63,6 +87,7 @@ impl Dataset {
     pub fn select(&self, rows: &[usize]) -> Dataset {
         let y = self.y.as_ref().map(|y| y.select(Axis(0), rows));
         Dataset::new(self.x.select(Axis(0), rows), y, self.columns.clone())
+            .with_design(self.design.select(rows))
     }
 
     /// The first `rows` rows.
@@ -76,12 +101,17 @@ impl Dataset {
         Ok(prepare::finish(frame, None, &prepare::Recipe::default())?.0)
     }
 
-    /// Mean and variance (divisor n) of each column.
+    /// Mean and variance (divisor n) of each column under the empirical distribution.
     pub fn moments(&self) -> Vec<(f64, f64)> {
-        let n = self.n() as f64;
+        let n = self.mass();
         let moments = |column: ndarray::ArrayView1<f64>| {
-            let mean = column.sum() / n;
-            (mean, column.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n)
+            let sum = match self.design.weights() {
+                None => column.sum(),
+                Some(c) => column.iter().zip(c).map(|(v, c)| c * v).sum(),
+            };
+            let mean = sum / n;
+            let square = |(i, v): (usize, &f64)| self.weight(i) * (v - mean) * (v - mean);
+            (mean, column.iter().enumerate().map(square).sum::<f64>() / n)
         };
         self.x.axis_iter(Axis(1)).map(moments).collect()
     }

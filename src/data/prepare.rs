@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Dataset;
+use super::design::{Design, DesignColumns, Groups};
 use super::table::{Kind, Table};
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -86,9 +87,10 @@ pub enum Unseen {
 /// The declared preparation.
 #[derive(Clone, Debug, Default)]
 pub struct Recipe {
-    /// Columns to use besides the target; `None`: all.
+    /// Columns to use besides the target and those of the design; `None`: all.
     pub columns: Option<Vec<String>>,
     pub target: Option<String>,
+    pub design: DesignColumns<String>,
     /// Texts of the target and what they stand for.
     pub classes: BTreeMap<String, f64>,
     pub dummies: Dummies,
@@ -127,12 +129,15 @@ pub struct Frame {
     y: Option<Array1<f64>>,
     columns: Vec<String>,
     dummy: Vec<bool>,
+    design: Design,
 }
 
 /// The columns of a table that are used.
+#[derive(Clone)]
 struct Chosen {
     covariates: Vec<usize>,
     target: Option<usize>,
+    design: DesignColumns<usize>,
 }
 
 /// How a table becomes a frame: one entry per output column.
@@ -164,12 +169,17 @@ impl Frame {
             y: self.y.as_ref().map(|y| y.select(Axis(0), rows)),
             columns: self.columns.clone(),
             dummy: self.dummy.clone(),
+            design: self.design.select(rows),
         }
     }
 
-    /// Two parts by row numbers.
+    pub fn design(&self) -> &Design {
+        &self.design
+    }
+
+    /// Two parts by row numbers. Test rows count once each.
     pub fn split(&self, train: &[usize], test: &[usize]) -> (Frame, Frame) {
-        (self.select(train), self.select(test))
+        (self.select(train), Frame { design: Design::default(), ..self.select(test) })
     }
 
     /// The first `rows` rows.
@@ -190,11 +200,12 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
     let test = test.map(|t| align(&train, t, &layout, recipe)).transpose()?;
     let test = test
         .map(|t| {
-            let kept = layout.chosen.kept(&t, recipe, &mut notes)?;
+            let kept = layout.chosen.of_test_rows().kept(&t, recipe, &mut notes)?;
             frame(t, &kept, &layout, recipe)
         })
         .transpose()?;
-    let train = frame(train, &kept, &layout, recipe)?;
+    let design = layout.chosen.design(&train, &kept)?;
+    let train = Frame { design, ..frame(train, &kept, &layout, recipe)? };
     (notes.levels, notes.columns) = (layout.levels, layout.columns);
     Ok((train, test, notes))
 }
@@ -202,12 +213,23 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
 impl Chosen {
     fn new(table: &Table, recipe: &Recipe) -> Result<Chosen> {
         let target = recipe.target.as_deref().map(|name| table.find(name)).transpose()?;
+        let design = recipe.design.find(table)?;
+        let design_keys = design.keys().map(|(key, j)| (format!("`{key}`"), *j));
+        let taken: Vec<(String, usize)> =
+            target.map(|t| ("the target".into(), t)).into_iter().chain(design_keys).collect();
         let covariates: Vec<usize> = match &recipe.columns {
             Some(names) => names.iter().map(|n| table.find(n)).collect::<Result<_>>()?,
-            None => (0..table.width()).filter(|&j| Some(j) != target).collect(),
+            None => (0..table.width()).filter(|j| taken.iter().all(|(_, t)| t != j)).collect(),
         };
-        if let Some(name) = target.filter(|t| covariates.contains(t)).map(|t| &table.names[t]) {
-            return Err(Error::input(format!("the target \"{}\" is among `data.columns`", printable(name))));
+        for (i, (key, j)) in taken.iter().enumerate() {
+            let name = printable(&table.names[*j]);
+            if let Some((other, _)) = taken[..i].iter().find(|(_, t)| t == j) {
+                let message = format!("{other} and {key} are the same column, \"{name}\"");
+                return Err(Error::input(message));
+            }
+            if covariates.contains(j) {
+                return Err(Error::input(format!("{key}, \"{name}\", is among `data.columns`")));
+            }
         }
         // A response alone has an intercept to estimate.
         if covariates.is_empty() && target.is_none() {
@@ -218,19 +240,62 @@ impl Chosen {
             let name = printable(&table.names[twice]);
             return Err(Error::input(format!("column \"{name}\" of the data is chosen twice")));
         }
-        Ok(Chosen { covariates, target })
+        if let Some(j) = design.weight.filter(|&j| table.kinds[j] != Kind::Number) {
+            let name = printable(&table.names[j]);
+            return Err(Error::input(format!("`data.weight`: column \"{name}\" holds text, not numbers")));
+        }
+        Ok(Chosen { covariates, target, design })
     }
 
     fn all(&self) -> impl Iterator<Item = usize> {
-        self.covariates.iter().copied().chain(self.target)
+        self.covariates.iter().copied().chain(self.target).chain(self.design.keys().map(|(_, j)| *j))
+    }
+
+    /// Test rows count once each, whatever they say of a design.
+    fn of_test_rows(&self) -> Chosen {
+        Chosen { design: DesignColumns::default(), ..self.clone() }
+    }
+
+    /// A row of case weight 0 stands for no observation: it is as if it were not there.
+    fn is_absent(&self, row: &[f64]) -> bool {
+        self.design.weight.is_some_and(|j| row[j] == 0.0)
+    }
+
+    /// The design of the rows that are kept.
+    fn design(&self, table: &Table, kept: &[usize]) -> Result<Design> {
+        let column = |j: usize| kept.iter().map(move |&i| table.cells[i * table.width() + j]);
+        let groups = |j: usize| Groups::new(column(j).map(f64::to_bits));
+        let (clusters, strata) = (self.design.cluster.map(groups), self.design.stratify.map(groups));
+        if let (Some(k), Some(s), Some(clusters)) = (self.design.cluster, self.design.stratify, &clusters) {
+            let mut home: Vec<Option<f64>> = vec![None; clusters.count];
+            for ((&cluster, stratum), key) in clusters.of.iter().zip(column(s)).zip(column(k)) {
+                let first = *home[cluster].get_or_insert(stratum);
+                if first != stratum {
+                    return Err(Error::input(format!(
+                        "`data.cluster`: cluster \"{}\" lies in two strata of `data.stratify`, \"{}\" and \"{}\"",
+                        shown(table, k, key),
+                        shown(table, s, first),
+                        shown(table, s, stratum)
+                    )));
+                }
+            }
+        }
+        let weights = self.design.weight.map(|j| case_weights(table, j, kept)).transpose()?;
+        Ok(Design::new(weights, clusters, strata))
     }
 
     /// The rows whose missing cells, if they have any, do not cost them their place; what is missing goes into `notes`.
     fn kept(&self, table: &Table, recipe: &Recipe, notes: &mut Notes) -> Result<Vec<usize>> {
-        let fatal = |j: usize| recipe.missing != Missing::Mean || matches!(table.kinds[j], Kind::Levels(_));
+        let fatal = |j: usize| {
+            let is_design = self.design.keys().any(|(_, column)| *column == j);
+            is_design || recipe.missing != Missing::Mean || matches!(table.kinds[j], Kind::Levels(_))
+        };
         let mut counts = vec![0; table.width()];
         let mut kept = Vec::with_capacity(table.rows());
         for (i, row) in table.cells.chunks_exact(table.width()).enumerate() {
+            if self.is_absent(row) {
+                continue;
+            }
             if !row.iter().any(|v| v.is_nan()) {
                 kept.push(i);
                 continue;
@@ -239,7 +304,7 @@ impl Chosen {
             missing.iter().for_each(|&j| counts[j] += 1);
             notes.missing_rows += usize::from(!missing.is_empty());
             match missing.iter().find(|&&j| fatal(j)) {
-                Some(&j) if recipe.missing == Missing::Error => return Err(missing_cell(table, i, j)),
+                Some(&j) if recipe.missing == Missing::Error => return Err(self.missing_cell(table, i, j)),
                 Some(_) => notes.dropped_rows += 1,
                 None => {
                     notes.imputed_cells += missing.len();
@@ -248,7 +313,9 @@ impl Chosen {
             }
         }
         if kept.is_empty() {
-            return Err(Error::input("every row of the data has a missing value"));
+            let all_absent = table.cells.chunks_exact(table.width()).all(|row| self.is_absent(row));
+            let why = if all_absent { "`data.weight` 0" } else { "a missing value" };
+            return Err(Error::input(format!("every row of the data has {why}")));
         }
         notes.rows += table.rows();
         for j in self.all().filter(|&j| counts[j] > 0) {
@@ -259,14 +326,49 @@ impl Chosen {
         }
         Ok(kept)
     }
+
+    fn missing_cell(&self, table: &Table, row: usize, column: usize) -> Error {
+        let what = match self.design.keys().find(|(_, j)| **j == column) {
+            Some((key, _)) => format!(", its `{key}`; `data.missing = \"drop\"` leaves such rows out"),
+            None => "; `data.missing` says what to do: \"drop\" or \"mean\"".into(),
+        };
+        let name = printable(&table.names[column]);
+        Error::input(format!("row {} of the data has no value in column \"{name}\"{what}", row + 1))
+    }
 }
 
-fn missing_cell(table: &Table, row: usize, column: usize) -> Error {
-    Error::input(format!(
-        "row {} of the data has no value in column \"{}\"; `data.missing` says what to do: \"drop\" or \"mean\"",
-        row + 1,
-        printable(&table.names[column])
-    ))
+/// A cell as it was written.
+fn shown(table: &Table, j: usize, cell: f64) -> String {
+    match &table.kinds[j] {
+        Kind::Levels(levels) => printable(&levels.names()[cell as usize]),
+        Kind::Number => cell.to_string(),
+    }
+}
+
+/// Weights outside this range would overflow or vanish in sums.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
+
+fn case_weights(table: &Table, j: usize, kept: &[usize]) -> Result<Vec<f64>> {
+    let name = printable(&table.names[j]);
+    let weights: Vec<f64> = kept.iter().map(|&i| table.cells[i * table.width() + j]).collect();
+    if let Some(i) = weights.iter().position(|c| !WEIGHTS.contains(c)) {
+        return Err(Error::input(format!(
+            "`data.weight`: row {} has {} in column \"{name}\"; a weight is a number of observations, from 1e-100 to \
+             1e100, or 0 for a row to be left out",
+            kept[i] + 1,
+            weights[i]
+        )));
+    }
+    let sum: f64 = weights.iter().sum();
+    if weights.len() > 1 && sum < 1.0 + 1e-6 {
+        return Err(Error::input(format!(
+            "`data.weight`: column \"{name}\" sums to {sum}, so that all {} rows together would count as one observation \
+             or less; a weight is the number of observations that a row stands for. Weights that are only relative should \
+             sum to the number of rows",
+            weights.len()
+        )));
+    }
+    Ok(weights)
 }
 
 impl Layout {
@@ -303,7 +405,7 @@ impl Layout {
 /// The test table with the level codes of the training table.
 fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result<Table> {
     let mut both = Table { names: train.names.clone(), kinds: train.kinds.clone(), cells: Vec::new() };
-    both.append(test, "the test data")?;
+    both.append(padded(test, train, &layout.chosen.design), "the test data")?;
     if recipe.unseen == Unseen::Error {
         for &j in &layout.chosen.covariates {
             if let (Kind::Levels(old), Kind::Levels(new)) = (&train.kinds[j], &both.kinds[j])
@@ -318,6 +420,21 @@ fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result
         }
     }
     Ok(both)
+}
+
+/// The test table, with a missing cell where it lacks a column of the design.
+fn padded(test: Table, train: &Table, design: &DesignColumns<usize>) -> Table {
+    let absent: Vec<usize> =
+        design.keys().map(|(_, j)| *j).filter(|&j| !test.names.contains(&train.names[j])).collect();
+    if absent.is_empty() {
+        return test;
+    }
+    let pad = vec![f64::NAN; absent.len()];
+    let cells =
+        test.cells.chunks_exact(test.width()).flat_map(|row| row.iter().chain(&pad)).copied().collect();
+    let names = test.names.iter().chain(absent.iter().map(|&j| &train.names[j])).cloned().collect();
+    let kinds = test.kinds.iter().chain(absent.iter().map(|&j| &train.kinds[j])).cloned().collect();
+    Table { names, kinds, cells }
 }
 
 /// The kept rows of a table. Where columns do not become more, the cells stay where they are in memory: a table may be
@@ -353,6 +470,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
         y: y.map(|y| kept.iter().map(|&i| y[i]).collect()),
         columns: layout.columns.clone(),
         dummy: layout.sources.iter().map(|(_, level)| level.is_some()).collect(),
+        design: Design::default(),
     })
 }
 
@@ -424,23 +542,25 @@ struct Scale {
 }
 
 impl Frame {
-    /// Of the values that are not missing. Two passes: sums of squares of raw values would lose digits. By rows, as the
-    /// cells lie in memory.
+    /// Of the values that are not missing, each as often as its row counts. Two passes: sums of squares of raw values would
+    /// lose digits. By rows, as the cells lie in memory.
     fn scales(&self, recipe: &Recipe) -> Vec<Scale> {
         let d = self.columns.len();
         let (mut n, mut mean, mut sd) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
-        let known = |row: &mut dyn FnMut(usize, f64)| {
-            for cells in self.x.outer_iter() {
-                cells.iter().enumerate().filter(|(_, v)| !v.is_nan()).for_each(|(j, &v)| row(j, v));
+        let weights = self.design.weights();
+        let known = |row: &mut dyn FnMut(usize, f64, f64)| {
+            for (i, cells) in self.x.outer_iter().enumerate() {
+                let c = weights.map_or(1.0, |c| c[i]);
+                cells.iter().enumerate().filter(|(_, v)| !v.is_nan()).for_each(|(j, &v)| row(j, c, v));
             }
         };
-        known(&mut |j, v| {
-            n[j] += 1.0;
-            mean[j] += v;
+        known(&mut |j, c, v| {
+            n[j] += c;
+            mean[j] += c * v;
         });
         (0..d).filter(|&j| n[j] > 0.0).for_each(|j| mean[j] /= n[j]);
         if recipe.standardise != Standardise::None {
-            known(&mut |j, v| sd[j] += (v - mean[j]) * (v - mean[j]));
+            known(&mut |j, c, v| sd[j] += c * (v - mean[j]) * (v - mean[j]));
             (0..d).for_each(|j| sd[j] = (sd[j] / (n[j] - 1.0)).sqrt());
         }
         let scale = |j: usize| Scale {
@@ -469,10 +589,10 @@ impl Frame {
             }
         }
         if kept.len() == self.columns.len() {
-            return Dataset::new(self.x, self.y, self.columns);
+            return Dataset::new(self.x, self.y, self.columns).with_design(self.design);
         }
         let columns = kept.iter().map(|&j| self.columns[j].clone()).collect();
-        Dataset::new(self.x.select(Axis(1), kept), self.y, columns)
+        Dataset::new(self.x.select(Axis(1), kept), self.y, columns).with_design(self.design)
     }
 }
 

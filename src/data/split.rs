@@ -2,6 +2,7 @@
 
 use rand::seq::SliceRandom;
 
+use super::design::Groups;
 use crate::rng::Rng;
 
 /// Row numbers of the training and the test part: ⌈share · n⌉ random rows for testing, at least one on each side, both
@@ -21,6 +22,14 @@ pub fn split(n: usize, classes: Option<&[f64]>, share: f64, rng: &mut Rng) -> (V
     let mut is_test = vec![false; n];
     test.iter().for_each(|&i| is_test[i] = true);
     ((0..n).filter(|&i| !is_test[i]).collect(), test)
+}
+
+/// As [`split`] splits rows, clusters are split whole: ⌈share · G⌉ of the G clusters are for testing.
+pub fn split_clusters(clusters: &Groups, share: f64, rng: &mut Rng) -> (Vec<usize>, Vec<usize>) {
+    let (_, test) = split(clusters.count, None, share, rng);
+    let mut is_test = vec![false; clusters.count];
+    test.iter().for_each(|&k| is_test[k] = true);
+    (0..clusters.of.len()).partition(|&i| !is_test[clusters.of[i]])
 }
 
 /// `n_test` rows, shared out over the classes by largest remainders.
@@ -59,6 +68,17 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..101).collect::<Vec<_>>());
         assert_ne!(test, split(101, None, 0.2, &mut rng(4)).1);
+    }
+
+    #[test]
+    fn clusters_are_split_whole_and_single_rows_as_without_them() {
+        let rng = || Seed(3).stream(Purpose::Split, 0, 0);
+        let of_three = Groups::new((0..30).map(|i| i % 10));
+        let (train, test) = split_clusters(&of_three, 0.25, &mut rng());
+        assert_eq!((train.len(), test.len()), (21, 9));
+        assert!(test.iter().all(|i| train.iter().all(|j| i % 10 != j % 10)));
+        let single = Groups::new(0..101);
+        assert_eq!(split_clusters(&single, 0.2, &mut rng()), split(101, None, 0.2, &mut rng()));
     }
 
     #[test]

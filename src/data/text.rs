@@ -30,9 +30,11 @@ pub struct Rules {
     /// Cells that mean "missing".
     pub missing: Vec<String>,
     pub categorical: Categorical,
-    /// Columns whose cells are texts whatever they look like: targets, clusters, strata.
+    /// Columns whose cells are texts whatever they look like: targets.
     pub labels: Vec<String>,
-    /// Characters to cut off the end of such texts.
+    /// Such columns that a file may lack: clusters, strata.
+    pub groups: Vec<String>,
+    /// Characters to cut off the end of the texts of `labels`.
     pub strip: String,
     /// Read no more rows than this.
     pub rows: Option<usize>,
@@ -63,6 +65,7 @@ impl Default for Rules {
             missing: Vec::new(),
             categorical: Categorical::Columns(Vec::new()),
             labels: Vec::new(),
+            groups: Vec::new(),
             strip: String::new(),
             rows: None,
         }
@@ -92,6 +95,8 @@ struct Builder {
     table: Table,
     missing: Vec<Vec<u8>>,
     strip: Vec<u8>,
+    /// Places of the columns that `strip` is for.
+    labels: Vec<usize>,
     file: String,
     bad: Vec<String>,
     bad_count: usize,
@@ -104,9 +109,10 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 
     /// A table whose columns are known.
-    pub(super) fn with(mut self, table: Table) -> Self {
+    pub(super) fn with(mut self, table: Table) -> Result<Self> {
         self.builder.table = table;
-        self
+        self.builder.settle_labels(self.rules)?;
+        Ok(self)
     }
 
     pub(super) fn read(self) -> Result<Table> {
@@ -224,6 +230,7 @@ impl Builder {
             table: Table::default(),
             missing: rules.missing.iter().map(|m| m.as_bytes().to_vec()).collect(),
             strip: rules.strip.as_bytes().to_vec(),
+            labels: Vec::new(),
             file: printable(file),
             bad: Vec::new(),
             bad_count: 0,
@@ -250,8 +257,16 @@ impl Builder {
                 (0..self.table.width()).filter(|&j| texts(j)).collect()
             }
         };
+        wanted.into_iter().for_each(|j| self.table.kinds[j] = Kind::Levels(Levels::default()));
+        self.settle_labels(rules)
+    }
+
+    /// Columns of names, whatever they look like.
+    fn settle_labels(&mut self, rules: &Rules) -> Result<()> {
         let labels = rules.labels.iter().map(|c| self.table.find(c)).collect::<Result<Vec<_>>>();
-        for j in wanted.into_iter().chain(labels.map_err(|e| self.in_file(e))?) {
+        self.labels = labels.map_err(|e| self.in_file(e))?;
+        let groups: Vec<usize> = rules.groups.iter().filter_map(|c| self.table.find(c).ok()).collect();
+        for &j in self.labels.iter().chain(&groups) {
             self.table.kinds[j] = Kind::Levels(Levels::default());
         }
         Ok(())
@@ -276,7 +291,8 @@ impl Builder {
             }
             Kind::Levels(levels) => {
                 std::str::from_utf8(cell).map_err(|_| "is not valid UTF-8")?;
-                let end = cell.iter().rposition(|b| !self.strip.contains(b)).map_or(0, |last| last + 1);
+                let kept = |b: &u8| !self.labels.contains(&j) || !self.strip.contains(b);
+                let end = cell.iter().rposition(kept).map_or(0, |last| last + 1);
                 Ok(levels.code(&cell[..end]) as f64)
             }
         }

@@ -63,7 +63,7 @@ pub struct Context<'a> {
     pub train: &'a Dataset,
     /// Concentration of the prior.
     pub alpha: f64,
-    /// n + α: the posterior's sample size, which turns a loss into posterior standard deviations.
+    /// n + α, with n the number of observations: the posterior's sample size, which turns a loss into posterior standard deviations.
     pub mass: f64,
     pub optimiser: &'a Optimiser,
 }
@@ -71,7 +71,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// γ where the config says `"1/n"`.
     pub fn one_over_n(&self) -> f64 {
-        1.0 / (self.train.n().max(1) as f64)
+        1.0 / self.train.mass().max(1.0)
     }
 }
 

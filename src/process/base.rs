@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use ndarray::{Array1, Array2, Axis};
-use rand::RngExt;
 use rand::distr::Distribution;
 use rand_distr::{Open01, StandardNormal};
 
@@ -80,7 +79,7 @@ impl BaseMeasure for Uniform {
     }
 }
 
-/// The empirical distribution of historical rows: finite support.
+/// The empirical distribution of historical rows, by their case weights: finite support.
 pub struct Empirical {
     rows: Dataset,
     share: Vec<f64>,
@@ -88,14 +87,14 @@ pub struct Empirical {
 
 impl Empirical {
     pub fn new(rows: Dataset) -> Self {
-        let share = vec![1.0 / rows.n() as f64; rows.n()];
+        let share = (0..rows.n()).map(|i| rows.weight(i) / rows.mass()).collect();
         Empirical { rows, share }
     }
 }
 
 impl BaseMeasure for Empirical {
     fn sample(&self, t: usize, rng: &mut Rng) -> Dataset {
-        self.atoms(&uniform_indices(t, self.rows.n(), rng))
+        self.atoms(&random_rows(t, &self.rows, rng))
     }
 
     fn shares(&self) -> Option<&[f64]> {
@@ -103,7 +102,7 @@ impl BaseMeasure for Empirical {
     }
 
     fn pick(&self, t: usize, rng: &mut Rng) -> Option<Vec<usize>> {
-        Some(uniform_indices(t, self.rows.n(), rng))
+        Some(random_rows(t, &self.rows, rng))
     }
 
     fn atoms(&self, numbers: &[usize]) -> Dataset {
@@ -115,12 +114,12 @@ impl BaseMeasure for Empirical {
     }
 }
 
-fn uniform_indices(t: usize, n: usize, rng: &mut Rng) -> Vec<usize> {
-    (0..t).map(|_| rng.random_range(0..n)).collect()
+fn random_rows(t: usize, data: &Dataset, rng: &mut Rng) -> Vec<usize> {
+    (0..t).map(|_| data.random_row(rng)).collect()
 }
 
 /// f_π(y) f_π(x) of eq. (15): a Bernoulli(p) response that is independent of covariates drawn from the rows of the
-/// training data. Finite support: atom i < n is row i with response 1, atom n + i is row i with response 0.
+/// training data, by their case weights. Finite support: atom i < n is row i with response 1, atom n + i is row i with response 0.
 pub struct BernoulliResponse {
     p: f64,
     covariates: Arc<Dataset>,
@@ -130,7 +129,9 @@ pub struct BernoulliResponse {
 impl BernoulliResponse {
     pub fn new(p: f64, covariates: Arc<Dataset>) -> Self {
         let n = covariates.n();
-        let share = (0..2 * n).map(|i| if i < n { p } else { 1.0 - p } / n as f64).collect();
+        let response = |i: usize| if i < n { p } else { 1.0 - p };
+        let share = |i: usize| response(i) * covariates.weight(i % n) / covariates.mass();
+        let share = (0..2 * n).map(share).collect();
         BernoulliResponse { p, covariates, share }
     }
 }
@@ -147,7 +148,7 @@ impl BaseMeasure for BernoulliResponse {
     fn pick(&self, t: usize, rng: &mut Rng) -> Option<Vec<usize>> {
         let n = self.covariates.n();
         let one = |rng: &mut Rng| {
-            let row = rng.random_range(0..n);
+            let row = self.covariates.random_row(rng);
             let u: f64 = Open01.sample(rng);
             if u < self.p { row } else { n + row }
         };

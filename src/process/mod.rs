@@ -75,9 +75,10 @@ impl<'a> Measure<'a> {
         Measure { observed, w, pseudo: Dataset::default(), v, relabelled }
     }
 
-    /// The empirical measure F_n of the observed rows: what maximum likelihood works on.
+    /// The empirical measure F_n of the observed rows, each with its case weight: what maximum likelihood works on.
     pub fn empirical(observed: &'a Dataset) -> Self {
-        Measure::weighted(observed, vec![1.0 / observed.n() as f64; observed.n()])
+        let n = observed.mass();
+        Measure::weighted(observed, (0..observed.n()).map(|i| observed.weight(i) / n).collect())
     }
 
     /// The observed rows with weights of your own, and no pseudo-samples.
@@ -145,28 +146,29 @@ impl Prior {
         }
     }
 
-    /// F ~ DP(α + n, G_n), eq. (3), from the streams of draw `draw`.
+    /// F ~ DP(α + n, G_n), eq. (3), from the streams of draw `draw`; weights, clusters and strata as the data have them.
     ///
     /// The observed part has streams of its own, so that α → 0 approaches the Bayesian bootstrap draw by draw.
     pub fn posterior_draw<'a>(&self, data: &'a Dataset, seed: Seed, draw: u64) -> Measure<'a> {
-        let exponentials = weights::exponentials(data.n(), &mut seed.stream(Purpose::Weights, draw, 0));
+        let (observed, log_unit) = weights::observed(data, &mut seed.stream(Purpose::Weights, draw, 0));
         match self {
-            Prior::Noninformative => Measure::weighted(data, weights::normalise(exponentials)),
+            Prior::Noninformative => Measure::weighted(data, weights::normalise(observed)),
             Prior::Dp { alpha, base, truncation } => {
                 let mut rng = seed.stream(Purpose::PriorWeights, draw, 0);
-                let log_gammas = match *truncation {
+                let mut log_gammas = match *truncation {
                     Truncation::Dirichlet { t } => weights::symmetric(*alpha, t, &mut rng),
                     Truncation::StickBreaking { t } => weights::sticks(*alpha, t, &mut rng),
                     Truncation::Adaptive { epsilon } => {
-                        let observed: f64 = exponentials.iter().sum();
-                        weights::adaptive_sticks(*alpha, observed, epsilon, &mut rng)
+                        let log_observed = libm::log(observed.iter().sum()) + log_unit;
+                        weights::adaptive_sticks(*alpha, log_observed, epsilon, &mut rng)
                     }
                     Truncation::Exact => {
                         let share = base.shares().expect("exact weights are checked with the config");
                         weights::asymmetric(*alpha, share, &mut rng)
                     }
                 };
-                let (w, v) = weights::join(exponentials, &log_gammas);
+                log_gammas.iter_mut().for_each(|l| *l -= log_unit);
+                let (w, v) = weights::join(observed, &log_gammas);
                 let heavy = weights::heavy(&v);
                 let mut rng = seed.stream(Purpose::PseudoSamples, draw, 0);
                 // Atoms of a finite support by number: all that count, or as many at random.

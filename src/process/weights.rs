@@ -4,18 +4,59 @@
 use rand::distr::Distribution;
 use rand_distr::Gamma;
 
+use crate::data::Dataset;
+use crate::data::design::Groups;
 use crate::math::log_add_exp;
 use crate::rng::{Rng, log_uniform};
 
 /// A pseudo-sample lighter than this share of the whole mass cannot move a sum of doubles, and is left out.
 const NEGLIGIBLE: f64 = 1e-20;
 
-/// The observed part before normalisation: Gamma(1) variates.
-pub fn exponentials(n: usize, rng: &mut Rng) -> Vec<f64> {
+/// The observed part before normalisation: the masses of the rows, and the logarithm of their unit.
+///
+/// A row of case weight c stands for c rows, and c variates Gamma(1) sum to one Gamma(c). The rows of a cluster share one
+/// Gamma(1), so there c of them have c times its mass.
+pub fn observed(data: &Dataset, rng: &mut Rng) -> (Vec<f64>, f64) {
+    let design = &data.design;
+    let strata = design.strata().filter(|(groups, _)| groups.count > 1);
+    // The logarithm of the unit in each stratum, or in all rows.
+    let mut units = vec![0.0; strata.map_or(1, |(groups, _)| groups.count)];
+    let masses = match (design.clusters(), design.weights()) {
+        (None, None) => exponentials(data.n(), rng),
+        (None, Some(c)) => {
+            let logs: Vec<f64> = c.iter().map(|&c| log_gamma_variate(c, rng)).collect();
+            let unit_of = |i: usize| strata.map_or(0, |(groups, _)| groups.of[i]);
+            units.fill(f64::NEG_INFINITY);
+            logs.iter().enumerate().for_each(|(i, l)| units[unit_of(i)] = units[unit_of(i)].max(*l));
+            logs.iter().enumerate().map(|(i, l)| libm::exp(l - units[unit_of(i)])).collect()
+        }
+        (Some(clusters), _) => {
+            let shared = exponentials(clusters.count, rng);
+            clusters.of.iter().enumerate().map(|(i, &k)| data.weight(i) * shared[k]).collect()
+        }
+    };
+    match strata {
+        None => (masses, units[0]),
+        Some((groups, shares)) => stratify(masses, &units, groups, shares),
+    }
+}
+
+/// Gives every stratum its share of the whole mass, which stays what it is: the part that the prior is weighed against.
+fn stratify(mut masses: Vec<f64>, units: &[f64], strata: &Groups, shares: &[f64]) -> (Vec<f64>, f64) {
+    let mut sums = vec![0.0; strata.count];
+    masses.iter().zip(&strata.of).for_each(|(m, &s)| sums[s] += m);
+    let logs = units.iter().zip(&sums).map(|(unit, sum)| unit + libm::log(*sum));
+    let total = logs.fold(f64::NEG_INFINITY, log_add_exp);
+    masses.iter_mut().zip(&strata.of).for_each(|(m, &s)| *m *= shares[s] / sums[s]);
+    (masses, total)
+}
+
+/// Gamma(1) variates.
+fn exponentials(n: usize, rng: &mut Rng) -> Vec<f64> {
     (0..n).map(|_| -log_uniform(rng)).collect()
 }
 
-/// Dir(1, …, 1) from Gamma(1) variates.
+/// A Dirichlet vector from Gamma variates.
 pub fn normalise(mut gammas: Vec<f64>) -> Vec<f64> {
     let total: f64 = gammas.iter().sum();
     gammas.iter_mut().for_each(|g| *g /= total);
@@ -57,9 +98,9 @@ pub fn sticks(alpha: f64, t: usize, rng: &mut Rng) -> Vec<f64> {
 }
 
 /// GEM(α) until the mass left is below `epsilon` of the whole; the last atom takes it.
-pub fn adaptive_sticks(alpha: f64, observed: f64, epsilon: f64, rng: &mut Rng) -> Vec<f64> {
+pub fn adaptive_sticks(alpha: f64, log_observed: f64, epsilon: f64, rng: &mut Rng) -> Vec<f64> {
     let mut left = log_gamma_variate(alpha, rng);
-    let enough = log_add_exp(left, libm::log(observed)) + libm::log(epsilon);
+    let enough = log_add_exp(left, log_observed) + libm::log(epsilon);
     let mut logs = Vec::new();
     while left >= enough {
         logs.push(break_stick(&mut left, alpha, rng));

@@ -12,9 +12,10 @@ use super::hex;
 use crate::config::{
     BaseConfig, CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse, printable,
 };
+use crate::data::design::DesignColumns;
 use crate::data::files::SearchPath;
 use crate::data::prepare::{self, Frame, Notes, Recipe};
-use crate::data::split::split;
+use crate::data::split::{split, split_clusters};
 use crate::data::table::{Kind, Table};
 use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
@@ -50,7 +51,7 @@ enum Source {
     #[default]
     Simulated,
     /// Split anew in each repeat, and prepared after that.
-    Split(Frame),
+    Split(Box<Frame>),
     /// The same in each repeat.
     Fixed(Rows),
 }
@@ -61,6 +62,11 @@ impl Sources {
         let mut sources = Sources { recipe: recipe(config), ..Sources::default() };
         if let Some(files) = &config.train {
             let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search)?;
+            let in_train =
+                |e: Error| Error::input(format!("{}: {e}", printable(&files.as_slice().join(", "))));
+            // By name from here on: a column that a test file lacks changes the numbers of the others.
+            let design = sources.recipe.design.find(&train).map_err(in_train)?;
+            sources.recipe.design = design.names(&train);
             let test = match &config.test {
                 Some(test) => Some(sources.read_part(
                     test,
@@ -77,7 +83,11 @@ impl Sources {
             let (train, test, notes) = prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
             sources.notes = notes;
             sources.data = match config.split {
-                Some(_) => Source::Split(train),
+                Some(_) if train.design().clusters().is_some_and(|clusters| clusters.count < 2) => {
+                    let message = "`data.split` keeps clusters whole, and all rows are in one `data.cluster`";
+                    return Err(in_files(Error::input(message)));
+                }
+                Some(_) => Source::Split(Box::new(train)),
                 None => {
                     let parts = (train.head(config.rows), test.map(|t| t.head(config.test_rows)));
                     Source::Fixed(sources.finish(parts.0, parts.1).map_err(in_files)?)
@@ -86,12 +96,18 @@ impl Sources {
         }
         if let Some(BaseConfig::Empirical { file }) = experiment.prior.as_ref().and_then(|p| p.base.as_ref())
         {
-            let table = sources.read_file(file, &rules(config, None), config, search)?;
+            let rules = rules(config, &sources.recipe, None);
+            let table = sources.read_file(file, &rules, config, search)?;
             let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
             // The columns of the data, whatever their order here.
             let columns = sources.columns().map(<[String]>::to_vec);
-            let recipe =
-                Recipe { columns: columns.or(sources.recipe.columns.clone()), ..sources.recipe.clone() };
+            // Historical rows count by their weights if they have them; clusters and strata are of the data only.
+            let weight = sources.recipe.design.weight.clone().filter(|w| table.names.contains(w));
+            let recipe = Recipe {
+                columns: columns.or(sources.recipe.columns.clone()),
+                design: DesignColumns { weight, ..DesignColumns::default() },
+                ..sources.recipe.clone()
+            };
             let (frame, _, _) = prepare::frames(table, None, &recipe).map_err(in_file)?;
             sources.history = Some(prepare::finish(frame, None, &recipe).map_err(in_file)?.0);
         }
@@ -110,7 +126,7 @@ impl Sources {
         let limit = rows.filter(|&r| r > 0 && files.as_slice().len() == 1 && config.split.is_none());
         let mut table = Table::default();
         for file in files.as_slice() {
-            let part = self.read_file(file, &rules(config, limit), config, search)?;
+            let part = self.read_file(file, &rules(config, &self.recipe, limit), config, search)?;
             table.append(part, file)?;
         }
         if let Some(labels) = labels {
@@ -186,7 +202,10 @@ impl Sources {
                 let spec = config.split.as_ref().expect("a frame is kept only to be split");
                 let classes = frame.y().filter(|_| spec.stratify()).map(|y| y.to_vec());
                 let mut rng = seed.stream(Purpose::Split, 0, 0);
-                let (train, test) = split(frame.n(), classes.as_deref(), spec.share(), &mut rng);
+                let (train, test) = match frame.design().clusters() {
+                    None => split(frame.n(), classes.as_deref(), spec.share(), &mut rng),
+                    Some(clusters) => split_clusters(clusters, spec.share(), &mut rng),
+                };
                 let (train, test) = frame.split(&train, &test);
                 self.finish(train.head(config.rows), Some(test.head(config.test_rows)))?
             }
@@ -216,7 +235,7 @@ fn guess(name: &str) -> FileFormat {
     }
 }
 
-fn rules(config: &DataConfig, rows: Option<usize>) -> Rules {
+fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
     let byte = |text: &Option<String>| text.as_ref().and_then(|t| t.bytes().next());
     Rules {
         syntax: Syntax::Delimited(byte(&config.delimiter).unwrap_or(b',')),
@@ -231,6 +250,7 @@ fn rules(config: &DataConfig, rows: Option<usize>) -> Rules {
             Some(CategoricalConfig::Auto(_)) => Categorical::Auto,
         },
         labels: config.target.iter().cloned().collect(),
+        groups: recipe.design.texts(),
         strip: config.strip.clone().unwrap_or_default(),
         rows,
     }
@@ -240,6 +260,11 @@ fn recipe(config: &DataConfig) -> Recipe {
     Recipe {
         columns: config.columns.clone(),
         target: config.target.clone().or_else(|| config.labels.as_ref().map(|_| LABELS.to_owned())),
+        design: DesignColumns {
+            weight: config.weight.clone(),
+            cluster: config.cluster.clone(),
+            stratify: config.stratify.clone(),
+        },
         classes: config.classes.clone(),
         dummies: config.dummies,
         unseen: config.unseen,
@@ -292,7 +317,7 @@ fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng) ->
         f64::from(u < 1.0 / (1.0 + libm::exp(-margin)))
     };
     let y: Array1<f64> = data.x.dot(&beta).iter().map(draw).collect();
-    Ok(Dataset::new(data.x.clone(), Some(y), data.columns.clone()))
+    Ok(Dataset::new(data.x.clone(), Some(y), data.columns.clone()).with_design(data.design.clone()))
 }
 
 impl Input {

@@ -242,7 +242,7 @@ impl Study {
     fn model(&self, train: &Dataset) -> Result<Box<dyn Model>> {
         let alpha = self.experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
         let context =
-            Context { train, alpha, mass: train.n() as f64 + alpha, optimiser: &self.experiment.optimiser };
+            Context { train, alpha, mass: train.mass() + alpha, optimiser: &self.experiment.optimiser };
         self.experiment.model.build(&context).map_err(|problems| {
             let name = self.experiment.model.name();
             let place = |(key, why): (&str, String)| {
@@ -611,6 +611,9 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
             ("data.split", data.split.is_some()),
             ("data.format", data.format.is_some()),
             ("data.target", data.target.is_some()),
+            ("data.weight", data.weight.is_some()),
+            ("data.cluster", data.cluster.is_some()),
+            ("data.stratify", data.stratify.is_some()),
             ("data.labels", data.labels.is_some()),
             ("data.test_labels", data.test_labels.is_some()),
             ("data.classes", !data.classes.is_empty()),
@@ -637,6 +640,10 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
     }
     if data.labels.is_some() && data.test.is_some() && data.test_labels.is_none() {
         say("data.test_labels", "`test_labels` is missing: the responses of the test rows".into());
+    }
+    if data.cluster.is_some() && data.split.as_ref().is_some_and(|s| s.stratify()) {
+        let message = "`data.split.stratify` shares out rows by class, and `data.cluster` keeps clusters whole: choose one";
+        say("data.split.stratify", message.into());
     }
     if data.comment.as_ref().is_some_and(|c| c.len() != 1) {
         say("data.comment", "`data.comment` must be one ASCII character".into());

@@ -66,16 +66,16 @@ impl Shared {
         if d > n {
             return Gram::new(model, &data.x, &vec![0.0; d]).map_or(Shared::Unknown, Shared::Rows);
         }
-        let mass = vec![1.0 / n as f64; n];
-        let start = vec![0.0; d + 1];
-        let rough = || factor(model, &data.x, &mass, &start, true);
-        let (Some(far), Some(near)) = (rough(), rough()) else { return Shared::Unknown };
-        let leverage = largest_leverage(&far, &data.x) > LEVERAGE;
         let f = Measure::empirical(data);
+        let (mass, _) = f.weights();
+        let start = vec![0.0; d + 1];
+        let rough = || factor(model, &data.x, mass, &start, true);
+        let (Some(far), Some(near)) = (rough(), rough()) else { return Shared::Unknown };
+        let leverage = largest_leverage(&far, &data.x, mass) > LEVERAGE;
         let rough = Shared::Factor { far, near, leverage };
         let mut objective = Objective::new(model, &rough, &[&f]);
         let fit = minimise_block(&mut objective, vec![start.clone()], &model.settings()).remove(0);
-        match (rough, factor(model, &data.x, &mass, &fit.theta, false)) {
+        match (rough, factor(model, &data.x, mass, &fit.theta, false)) {
             (Shared::Factor { far, .. }, Some(near)) => Shared::Factor { far, near, leverage },
             (rough, _) => rough,
         }
@@ -221,14 +221,13 @@ fn curvature(m: f64, far: bool) -> f64 {
     }
 }
 
-/// max (v/n) xᵢᵀH₀⁻¹xᵢ with v = ¼, H₀ at θ = 0.
-fn largest_leverage(far: &Cholesky, x: &Array2<f64>) -> f64 {
-    let n = x.nrows() as f64;
-    let of_row = |x: ArrayView1<f64>| {
+/// max v wᵢ xᵢᵀH₀⁻¹xᵢ with v = ¼ and wᵢ the mass of row i, H₀ at θ = 0.
+fn largest_leverage(far: &Cholesky, x: &Array2<f64>, mass: &[f64]) -> f64 {
+    let of_row = |(x, w): (ArrayView1<f64>, &f64)| {
         let x: Vec<f64> = x.iter().copied().chain([1.0]).collect();
-        0.25 / n * far.inverse_square(&x)
+        0.25 * w * far.inverse_square(&x)
     };
-    x.outer_iter().map(of_row).fold(0.0, f64::max)
+    x.outer_iter().zip(mass).map(of_row).fold(0.0, f64::max)
 }
 
 /// H₀ at θ, factored.
