@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
+use sha2::{Digest, Sha256};
 
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
@@ -71,32 +72,100 @@ fn similar_file(path: &Path) -> Option<String> {
     Some(folder.join(found).display().to_string())
 }
 
-/// Opens a regular file, through gzip if its first bytes say so.
+/// A regular file and the hash of what has been read of it: data and their fingerprint come from one reading.
+pub struct InputFile {
+    file: Hashed,
+    gzip: bool,
+}
+
+/// What identifies the bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+impl InputFile {
+    pub fn open(path: &Path) -> Result<InputFile> {
+        let shown = printable(&path.display().to_string());
+        let fail = |e: io::Error| Error::Input(format!("{shown}: {e}"));
+        let meta = std::fs::metadata(path).map_err(fail)?;
+        if !meta.is_file() {
+            return Err(Error::Input(format!("{shown}: not a regular file")));
+        }
+        if meta.len() == 0 {
+            return Err(Error::Input(format!("{shown}: the file is empty")));
+        }
+        let mut magic = [0u8; 2];
+        let read = File::open(path).and_then(|mut f| f.read(&mut magic)).map_err(fail)?;
+        let file = Hashed::open(path).map_err(fail)?;
+        Ok(InputFile { file, gzip: read == 2 && magic == [0x1f, 0x8b] })
+    }
+
+    /// The content, through gzip if the first bytes say so.
+    pub fn content(&mut self) -> impl Read {
+        decoded(&mut self.file, self.gzip)
+    }
+
+    /// Of all bytes, those that were not asked for too.
+    pub fn fingerprint(self) -> io::Result<Fingerprint> {
+        self.file.finish()
+    }
+}
+
+/// The fingerprint of a file that is read by someone else.
+pub fn fingerprint(path: &Path) -> io::Result<Fingerprint> {
+    Hashed::open(path)?.finish()
+}
+
+/// The content of a regular file whose fingerprint is of no interest.
 pub fn open(path: &Path) -> Result<Box<dyn Read>> {
-    let shown = printable(&path.display().to_string());
-    let fail = |e: std::io::Error| Error::Input(format!("{shown}: {e}"));
-    let meta = std::fs::metadata(path).map_err(fail)?;
-    if !meta.is_file() {
-        return Err(Error::Input(format!("{shown}: not a regular file")));
+    let InputFile { file, gzip } = InputFile::open(path)?;
+    Ok(Box::new(decoded(file.file, gzip)))
+}
+
+fn decoded<'a>(file: impl Read + 'a, gzip: bool) -> Limited<'a> {
+    let file = BufReader::with_capacity(1 << 16, file);
+    let inner: Box<dyn Read + 'a> = if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    Limited { inner, left: MAX_BYTES }
+}
+
+/// Hashes what passes.
+struct Hashed {
+    file: File,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Hashed {
+    fn open(path: &Path) -> io::Result<Hashed> {
+        Ok(Hashed { file: File::open(path)?, hash: Sha256::new(), bytes: 0 })
     }
-    if meta.len() == 0 {
-        return Err(Error::Input(format!("{shown}: the file is empty")));
+
+    fn finish(mut self) -> io::Result<Fingerprint> {
+        let mut rest = vec![0; 1 << 16];
+        while self.read(&mut rest)? > 0 {}
+        let sha256 = self.hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
+        Ok(Fingerprint { bytes: self.bytes, sha256 })
     }
-    let mut magic = [0u8; 2];
-    let read = File::open(path).and_then(|mut f| f.read(&mut magic)).map_err(fail)?;
-    let file = BufReader::with_capacity(1 << 20, File::open(path).map_err(fail)?);
-    let gzip = read == 2 && magic == [0x1f, 0x8b];
-    let inner: Box<dyn Read> = if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-    Ok(Box::new(Limited { inner, left: MAX_BYTES }))
+}
+
+impl Read for Hashed {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(out)?;
+        self.hash.update(&out[..read]);
+        self.bytes += read as u64;
+        Ok(read)
+    }
 }
 
 /// Ends with an error, not quietly, where the limit is.
-struct Limited {
-    inner: Box<dyn Read>,
+struct Limited<'a> {
+    inner: Box<dyn Read + 'a>,
     left: u64,
 }
 
-impl Read for Limited {
+impl Read for Limited<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(out)?;
         match self.left.checked_sub(read as u64) {
@@ -130,6 +199,21 @@ mod tests {
         assert_eq!(search.find(&absolute).unwrap(), second.path().join("a.csv.gz"));
         let error = search.find("b.csv").unwrap_err().to_string();
         assert!(error.contains("b.csv: no such file") && !error.contains(".gz"), "{error}");
+    }
+
+    #[test]
+    fn a_fingerprint_is_of_the_whole_file_however_much_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, "abc").unwrap();
+        for read in 0..=3 {
+            let mut source = InputFile::open(&path).unwrap();
+            source.content().read_exact(&mut vec![0; read]).unwrap();
+            let found = source.fingerprint().unwrap();
+            // FIPS 180-2, appendix B.1.
+            let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+            assert_eq!((found.bytes, found.sha256.as_str()), (3, expected), "after {read} bytes");
+        }
     }
 
     #[test]

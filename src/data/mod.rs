@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 
 use ndarray::{Array1, Array2, Axis};
 
+use crate::config::printable;
 use crate::kernel::Panel;
 use crate::rng::Rng;
 use design::Design;
@@ -117,17 +118,20 @@ impl Dataset {
     }
 }
 
-/// Reads a file in a format.
+/// Reads a file in a format, and says which bytes it held.
 pub fn read(
     path: &std::path::Path,
     format: Format,
     rules: &text::Rules,
-) -> crate::error::Result<table::Table> {
+) -> crate::error::Result<(table::Table, files::Fingerprint)> {
     let shown = path.display().to_string();
-    match format {
-        Format::Idx => idx::read(files::open(path)?, &shown, rules.rows),
-        Format::Text => text::read(files::open(path)?, &shown, rules),
-    }
+    let mut file = files::InputFile::open(path)?;
+    let table = match format {
+        Format::Idx => idx::read(file.content(), &shown, rules.rows),
+        Format::Text => text::read(file.content(), &shown, rules),
+    }?;
+    let fail = |e: std::io::Error| crate::error::Error::input(format!("{}: {e}", printable(&shown)));
+    Ok((table, file.fingerprint().map_err(fail)?))
 }
 
 /// Text of any syntax, or IDX.

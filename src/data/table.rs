@@ -117,14 +117,21 @@ impl Table {
             named(&other.names),
             named(&self.names)
         );
-        let other = other.reordered(&self.names).ok_or_else(|| Error::input(differ))?;
+        let mut other = other.reordered(&self.names).ok_or_else(|| Error::input(differ))?;
         let recode: Vec<Option<Vec<usize>>> = self.kinds.iter_mut().zip(&other.kinds).map(recode).collect();
-        for (i, cell) in other.cells.into_iter().enumerate() {
-            let j = i % self.names.len();
-            self.cells.push(match &recode[j] {
-                Some(codes) if cell.is_finite() => codes[cell as usize] as f64,
-                _ => cell,
-            });
+        if recode.iter().any(Option::is_some) {
+            for row in other.cells.chunks_exact_mut(self.names.len()) {
+                for (cell, codes) in row.iter_mut().zip(&recode) {
+                    if let Some(codes) = codes.as_ref().filter(|_| cell.is_finite()) {
+                        *cell = codes[*cell as usize] as f64;
+                    }
+                }
+            }
+        }
+        if self.cells.is_empty() {
+            self.cells = other.cells;
+        } else {
+            self.cells.append(&mut other.cells);
         }
         Ok(())
     }

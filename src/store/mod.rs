@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 pub use draws::DrawFile;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::config::printable;
+use crate::data::files::fingerprint;
 use crate::error::{Error, Result};
 use crate::report::Report;
 use crate::samples::Format;
-use crate::study::{Input, hex};
+use crate::study::Input;
 
 /// Where draws are if nothing else is asked for.
 pub const SAMPLES: &str = "samples.csv";
@@ -288,23 +288,8 @@ impl Machine {
 
 /// SHA-256 of a file.
 pub fn sha256(path: &Path) -> Result<String> {
-    let mut hash = Sha256::new();
-    let copy = File::open(path).and_then(|mut file| io::copy(&mut file, &mut HashWriter(&mut hash)));
-    copy.map_err(|e| Error::Failed(format!("{}: {e}", path.display())))?;
-    Ok(hex(&hash.finalize()))
-}
-
-struct HashWriter<'a>(&'a mut Sha256);
-
-impl Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    let found = fingerprint(path).map_err(|e| Error::Failed(format!("{}: {e}", path.display())))?;
+    Ok(found.sha256)
 }
 
 /// Seconds since 1970 as `2026-11-16T03:04:05Z` (Howard Hinnant's days-to-civil).

@@ -1,22 +1,20 @@
 //! The files of an experiment, read and prepared once; and the rows of each repeat.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ndarray::Array1;
 use rand::distr::Distribution;
 use rand_distr::Open01;
-use sha2::{Digest, Sha256};
 
-use super::hex;
 use crate::config::{
     BaseConfig, CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse, printable,
 };
 use crate::data::design::DesignColumns;
-use crate::data::files::SearchPath;
+use crate::data::files::{Fingerprint, SearchPath, fingerprint};
 use crate::data::prepare::{self, Frame, Notes, Recipe};
 use crate::data::split::{split, split_clusters};
-use crate::data::table::{Kind, Table};
+use crate::data::table::Table;
 use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
 use crate::error::{Error, Result};
@@ -156,10 +154,9 @@ impl Sources {
         search: &SearchPath,
     ) -> Result<Table> {
         let path = search.find(name)?;
-        self.inputs.push(Input::of(&path)?);
         let format = config.format.unwrap_or_else(|| guess(name));
         let is_label_file = rules.names.as_deref().is_some_and(|n| n == [LABELS]);
-        match format {
+        let (table, fingerprint) = match format {
             FileFormat::Idx => read(&path, Format::Idx, rules),
             _ if is_label_file => read(&path, Format::Text, rules),
             FileFormat::Csv => read(&path, Format::Text, rules),
@@ -167,7 +164,9 @@ impl Sources {
                 read(&path, Format::Text, &Rules { syntax: Syntax::Whitespace, ..rules.clone() })
             }
             FileFormat::Arff => read(&path, Format::Text, &Rules { syntax: Syntax::Arff, ..rules.clone() }),
-        }
+        }?;
+        self.inputs.push(Input::new(&path, fingerprint));
+        Ok(table)
     }
 
     /// Names of the columns that the files became.
@@ -285,17 +284,18 @@ fn beside(table: Table, labels: Table) -> Result<Table> {
     if table.names.iter().any(|n| n == LABELS) {
         return Err(Error::input(format!("the data have a column \"{LABELS}\" besides the file of labels")));
     }
-    let width = table.width();
-    let cells = table
-        .cells
-        .chunks_exact(width)
-        .zip(&labels.cells)
-        .flat_map(|(row, y)| row.iter().chain([y]))
-        .copied();
+    // From the last row to the first, each moves up by the labels before it: no second copy of the table.
+    let (width, wider) = (table.width(), table.width() + 1);
+    let mut cells = table.cells;
+    cells.resize(labels.cells.len() * wider, 0.0);
+    for (i, &label) in labels.cells.iter().enumerate().rev() {
+        cells.copy_within(i * width..(i + 1) * width, i * wider);
+        cells[i * wider + width] = label;
+    }
     Ok(Table {
-        cells: cells.collect(),
-        names: table.names.iter().chain(&labels.names).cloned().collect(),
-        kinds: table.kinds.iter().chain(&labels.kinds).cloned().collect::<Vec<Kind>>(),
+        cells,
+        names: table.names.into_iter().chain(labels.names).collect(),
+        kinds: table.kinds.into_iter().chain(labels.kinds).collect(),
     })
 }
 
@@ -321,32 +321,23 @@ fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng) ->
 }
 
 impl Input {
-    pub fn of(path: &PathBuf) -> Result<Input> {
+    fn new(path: &Path, fingerprint: Fingerprint) -> Input {
+        let Fingerprint { bytes, sha256 } = fingerprint;
+        Input { path: path.display().to_string(), bytes, sha256 }
+    }
+
+    /// A file that is read by someone else.
+    pub fn of(path: &Path) -> Result<Input> {
         let fail =
             |e: std::io::Error| Error::input(format!("{}: {e}", printable(&path.display().to_string())));
-        if !std::fs::metadata(path).map_err(fail)?.is_file() {
-            return Err(fail(std::io::Error::other("not a regular file")));
-        }
-        let mut file = std::fs::File::open(path).map_err(fail)?;
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0; 1 << 20];
-        let mut bytes = 0;
-        loop {
-            let read = std::io::Read::read(&mut file, &mut buffer).map_err(fail)?;
-            if read == 0 {
-                break;
-            }
-            bytes += read as u64;
-            hash.update(&buffer[..read]);
-        }
-        Ok(Input { path: path.display().to_string(), bytes, sha256: hex(&hash.finalize()) })
+        Ok(Input::new(path, fingerprint(path).map_err(fail)?))
     }
 }
 
 /// The first row of a CSV file with these columns.
 pub fn read_parameters(path: &Path, names: &[String]) -> Result<Vec<f64>> {
     let rules = Rules { header: Some(true), rows: Some(1), ..Rules::default() };
-    let table = read(path, Format::Text, &rules)?;
+    let (table, _) = read(path, Format::Text, &rules)?;
     let recipe = Recipe { columns: Some(names.to_vec()), ..Recipe::default() };
     let (frame, _, _) = prepare::frames(table, None, &recipe)?;
     Ok(prepare::finish(frame, None, &recipe)?.0.x.row(0).to_vec())

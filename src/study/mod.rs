@@ -577,11 +577,6 @@ impl ReadyTrial {
     }
 }
 
-/// Lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
 /// Everything that can be said without reading a file or building a model.
 fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     let mut found = Vec::new();
