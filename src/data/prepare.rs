@@ -692,6 +692,23 @@ mod tests {
         assert_eq!(with(Unseen::Zero).unwrap(), ndarray::array![[1.0, 0.0], [2.0, 1.0]]);
     }
 
+    /// Codes of levels are no numbers, nor numbers codes.
+    #[test]
+    fn a_column_is_text_in_both_parts_or_in_none() {
+        let auto = |text: &str| {
+            let rules =
+                Rules { categorical: Categorical::Auto, labels: vec!["y".into()], ..Rules::default() };
+            read(text.as_bytes(), "t", &rules).unwrap()
+        };
+        let (numbers, texts) = ("a,y\n1,1\n2,0\n", "a,y\nu,1\nv,0\n");
+        for (train, test, says) in
+            [(numbers, texts, "has text, and numbers"), (texts, numbers, "has numbers, and text")]
+        {
+            let error = frames(auto(train), Some(auto(test)), &recipe()).unwrap_err().to_string();
+            assert!(error.contains("column \"a\"") && error.contains(says), "{error}");
+        }
+    }
+
     #[test]
     fn targets_are_mapped() {
         let map = |classes: &[(&str, f64)], text: &str| {

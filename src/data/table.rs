@@ -118,6 +118,17 @@ impl Table {
             named(&self.names)
         );
         let mut other = other.reordered(&self.names).ok_or_else(|| Error::input(differ))?;
+        let is_text = |kind: &Kind| matches!(kind, Kind::Levels(_));
+        let kinds = self.kinds.iter().zip(&other.kinds);
+        if let Some(j) = kinds.into_iter().position(|(here, there)| is_text(here) != is_text(there)) {
+            let (here, there) =
+                if is_text(&self.kinds[j]) { ("text", "numbers") } else { ("numbers", "text") };
+            return Err(Error::input(format!(
+                "{}: column \"{}\" has {there}, and {here} in the training data; `data.categorical` can name columns of text",
+                printable(file),
+                printable(&self.names[j])
+            )));
+        }
         let recode: Vec<Option<Vec<usize>>> = self.kinds.iter_mut().zip(&other.kinds).map(recode).collect();
         if recode.iter().any(Option::is_some) {
             for row in other.cells.chunks_exact_mut(self.names.len()) {
