@@ -101,6 +101,19 @@ fn check_follows_the_policies() {
     assert!(facts(&place, &[]).contains(&"missing     none: no cell is \"NA\"".to_owned()));
 }
 
+/// Images and labels in the format of MNIST: digits become classes.
+#[test]
+fn idx_labels_are_a_response() {
+    let place = mixed();
+    let images =
+        [[0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 2], [1, 2, 3, 4, 5, 6, 7, 9, 0, 0, 0, 0, 0, 0, 0, 0]];
+    place.write("i-ubyte", &images.concat()[..24]).write("l-ubyte", [0, 0, 8, 1, 0, 0, 0, 4, 3, 8, 8, 3]);
+    let data = r#"data={ train = "i-ubyte", labels = "l-ubyte", classes = { 3 = 0, 8 = 1 } }"#;
+    let said = facts(&place, &[data]);
+    assert_eq!(said[0], "data        4 training rows x 2 columns, no test rows");
+    assert!(said.contains(&"response    1 in 50.0 % of 4 training rows (2)".to_owned()), "{said:?}");
+}
+
 #[test]
 fn misspelt_columns_classes_and_separators_are_named() {
     let place = mixed();

@@ -3,12 +3,14 @@
 
 use std::io::Read;
 
-use super::table::{Kind, Table};
+use super::table::{Kind, Levels, Table};
+use super::text::Rules;
 use crate::config::printable;
 use crate::error::{Error, Result};
 
-/// The first dimension counts rows; all others together are columns. Reads no more than `limit` rows.
-pub fn read(mut input: impl Read, file: &str, limit: Option<usize>) -> Result<Table> {
+/// The first dimension counts rows; all others together are columns. Of the rules, those on names, labels and the number
+/// of rows apply.
+pub fn read(mut input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
     let shown = printable(file);
     let wrong = |what: String| Error::input(format!("{shown}: {what}"));
     let short = |_| wrong("the file ends before its header says".into());
@@ -30,7 +32,7 @@ pub fn read(mut input: impl Read, file: &str, limit: Option<usize>) -> Result<Ta
         input.read_exact(&mut word).map_err(short)?;
         sizes.push(u32::from_be_bytes(word) as usize);
     }
-    let rows = limit.map_or(sizes[0], |limit| limit.min(sizes[0]));
+    let rows = rules.rows.map_or(sizes[0], |limit| limit.min(sizes[0]));
     let width = sizes[1..].iter().try_fold(1usize, |product, &s| product.checked_mul(s));
     let width = width
         .filter(|w| (1..=1 << 24).contains(w))
@@ -45,11 +47,25 @@ pub fn read(mut input: impl Read, file: &str, limit: Option<usize>) -> Result<Ta
         input.read_exact(&mut row).map_err(short)?;
         cells.extend(row.chunks_exact(size).map(|bytes| decode(kind, bytes)));
     }
-    let names = match width {
-        1 => vec!["y".to_owned()],
-        _ => (1..=width).map(|j| format!("x{j}")).collect(),
+    let names = match &rules.names {
+        Some(names) if names.len() == width => names.clone(),
+        Some(names) => {
+            let given = names.len();
+            return Err(wrong(format!("{width} cells a row, and `data.names` has {given} names")));
+        }
+        None if width == 1 => vec!["y".to_owned()],
+        None => (1..=width).map(|j| format!("x{j}")).collect(),
     };
-    Ok(Table { kinds: vec![Kind::Number; width], names, cells })
+    let mut table = Table { kinds: vec![Kind::Number; width], names, cells };
+    for label in &rules.labels {
+        let j = table.find(label).map_err(|e| wrong(e.to_string()))?;
+        let mut levels = Levels::default();
+        for cell in table.cells.iter_mut().skip(j).step_by(width) {
+            *cell = levels.code(cell.to_string().as_bytes()) as f64;
+        }
+        table.kinds[j] = Kind::Levels(levels);
+    }
+    Ok(table)
 }
 
 fn decode(kind: u8, bytes: &[u8]) -> f64 {
@@ -71,17 +87,36 @@ mod tests {
     #[test]
     fn bytes_become_rows() {
         let file = [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 255];
-        let table = read(&file[..], "x", None).unwrap();
+        let table = read(&file[..], "x", &Rules::default()).unwrap();
         assert_eq!((table.width(), table.cells), (2, vec![1.0, 2.0, 3.0, 255.0]));
-        assert_eq!(read(&file[..], "x", Some(1)).unwrap().rows(), 1);
+        let one = Rules { rows: Some(1), ..Rules::default() };
+        assert_eq!(read(&file[..], "x", &one).unwrap().rows(), 1);
+    }
+
+    #[test]
+    fn labels_are_levels_under_their_name() {
+        let file = [0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 7];
+        let names = |names: &[&str]| Some(names.iter().map(|n| n.to_string()).collect());
+        let rules = Rules { names: names(&["label"]), labels: vec!["label".into()], ..Rules::default() };
+        let table = read(&file[..], "x", &rules).unwrap();
+        assert_eq!((&table.names[0][..], table.cells), ("label", vec![0.0, 1.0, 0.0]));
+        assert!(matches!(&table.kinds[0], Kind::Levels(l) if l.names() == ["7", "2"]));
+        let two = Rules { names: names(&["a", "b"]), ..Rules::default() };
+        let error = read(&file[..], "x", &two).unwrap_err().to_string();
+        assert_eq!(error, "x: 1 cells a row, and `data.names` has 2 names");
     }
 
     #[test]
     fn a_lying_header_is_refused_without_reserving_memory() {
         let lie = [0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
-        assert!(read(&lie[..], "x", None).unwrap_err().to_string().contains("absurd"));
+        assert!(read(&lie[..], "x", &Rules::default()).unwrap_err().to_string().contains("absurd"));
         let long = [0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff, 1];
-        assert!(read(&long[..], "x", None).unwrap_err().to_string().contains("ends before"));
-        assert!(read(&b"PK\x03\x04"[..], "x", None).unwrap_err().to_string().contains("not an IDX file"));
+        assert!(read(&long[..], "x", &Rules::default()).unwrap_err().to_string().contains("ends before"));
+        assert!(
+            read(&b"PK\x03\x04"[..], "x", &Rules::default())
+                .unwrap_err()
+                .to_string()
+                .contains("not an IDX file")
+        );
     }
 }

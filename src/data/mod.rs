@@ -127,7 +127,7 @@ pub fn read(
     let shown = path.display().to_string();
     let mut file = files::InputFile::open(path)?;
     let table = match format {
-        Format::Idx => idx::read(file.content(), &shown, rules.rows),
+        Format::Idx => idx::read(file.content(), &shown, rules),
         Format::Text => text::read(file.content(), &shown, rules),
     }?;
     let fail = |e: std::io::Error| crate::error::Error::input(format!("{}: {e}", printable(&shown)));
