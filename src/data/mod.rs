@@ -18,6 +18,7 @@ use ndarray::{Array1, Array2, Axis};
 
 use crate::config::printable;
 use crate::kernel::Panel;
+use crate::kernel::sparse::SparseRows;
 use crate::rng::Rng;
 use design::Design;
 
@@ -31,13 +32,21 @@ pub struct Dataset {
     /// What each row stands for.
     pub design: Design,
     panel: OnceLock<Panel>,
+    sparse_rows: OnceLock<SparseRows>,
 }
 
 impl Dataset {
     pub fn new(x: Array2<f64>, y: Option<Array1<f64>>, columns: Vec<String>) -> Self {
         debug_assert_eq!(x.ncols(), columns.len());
         debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.nrows()));
-        Dataset { x, y, columns, design: Design::default(), panel: OnceLock::new() }
+        Dataset {
+            x,
+            y,
+            columns,
+            design: Design::default(),
+            panel: OnceLock::new(),
+            sparse_rows: OnceLock::new(),
+        }
     }
 
     /// One column of numbers, named `y`.
@@ -82,6 +91,11 @@ impl Dataset {
     /// The same rows in the layout of the vector kernels, made on first use.
     pub fn panel(&self) -> &Panel {
         self.panel.get_or_init(|| Panel::new(self.x.view()))
+    }
+
+    /// The cells that are not zero, made on first use.
+    pub fn sparse_rows(&self) -> &SparseRows {
+        self.sparse_rows.get_or_init(|| SparseRows::new(self.x.view()))
     }
 
     /// The rows with these indices, in this order.

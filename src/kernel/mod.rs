@@ -8,6 +8,7 @@
 
 pub mod logistic;
 pub mod mixture;
+pub mod sparse;
 mod vector;
 
 use std::sync::OnceLock;

@@ -10,6 +10,7 @@ use ndarray::{ArrayView1, ArrayView2};
 
 use crate::data::Dataset;
 use crate::kernel::Panel;
+use crate::kernel::sparse::SparseRows;
 use crate::rng::{Purpose, Seed};
 
 /// The prior on F, eq. (2).
@@ -49,16 +50,21 @@ pub struct Atoms<'a> {
     pub x: ArrayView2<'a, f64>,
     pub y: Option<ArrayView1<'a, f64>>,
     pub w: &'a [f64],
-    panel: PanelSource<'a>,
+    source: Source<'a>,
 }
 
 #[derive(Clone, Copy)]
-struct PanelSource<'a>(&'a Dataset);
+struct Source<'a>(&'a Dataset);
 
 impl<'a> Atoms<'a> {
     /// The rows in the layout of the vector kernels.
     pub fn panel(&self) -> &'a Panel {
-        self.panel.0.panel()
+        self.source.0.panel()
+    }
+
+    /// The cells that are not zero.
+    pub fn sparse_rows(&self) -> &'a SparseRows {
+        self.source.0.sparse_rows()
     }
 }
 
@@ -94,7 +100,7 @@ impl<'a> Measure<'a> {
             x: data.x.view(),
             y: data.y.as_ref().map(|y| y.view()),
             w,
-            panel: PanelSource(data),
+            source: Source(data),
         })
     }
 

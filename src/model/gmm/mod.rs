@@ -4,6 +4,7 @@
 //! The likelihood is unbounded: a component that shrinks onto one atom drives the loss to −∞. So the smallest
 //! variance is part of the target and stands in the config; it is a clamp, under which EM stays monotone.
 
+mod em;
 mod newton;
 mod step;
 
@@ -15,11 +16,13 @@ use rand_distr::StandardNormal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::em::EmSums;
 use super::{Block, Collapse, Context, Model, Support};
 use crate::config::{Count, Gamma, Positive};
 use crate::data::Dataset;
 use crate::kernel::Level;
-use crate::kernel::mixture::{Mixture, Sums, log_density};
+use crate::kernel::mixture::{Mixture, log_density};
+use crate::kernel::sparse::{self, Expanded};
 use crate::optim::Minimum;
 use crate::process::base::PriorPredictive;
 use crate::process::{BaseMeasure, Measure};
@@ -118,6 +121,7 @@ impl Config {
             tolerance: context.optimiser.tolerance.get(),
             change: context.optimiser.change.map(|c| c.get()),
             max_iterations: context.optimiser.max_iterations.get(),
+            sparse: is_sparse(context.train),
             level: Level::current(),
         }))
     }
@@ -142,7 +146,19 @@ struct Gmm {
     tolerance: f64,
     change: Option<f64>,
     max_iterations: usize,
+    /// Rows are passed over by their non-zero cells.
+    sparse: bool,
     level: Level,
+}
+
+/// In at least so many columns, of whose cells at least this share is zero, visiting the others alone is faster, be the
+/// components close or far apart: measured for K from 3 to 20, with 2000 rows.
+const SPARSE_COLUMNS: usize = 64;
+const SPARSE_SHARE: f64 = 0.5;
+
+fn is_sparse(data: &Dataset) -> bool {
+    let zeros = data.x.iter().filter(|x| **x == 0.0).count();
+    data.d() >= SPARSE_COLUMNS && zeros as f64 >= SPARSE_SHARE * data.x.len() as f64
 }
 
 /// σ below this share of the data's standard deviation counts as narrow.
@@ -175,6 +191,14 @@ impl Gmm {
         }
     }
 
+    /// θ prepared for the kernels over sparse rows, where those are in use and exact at θ.
+    fn expand(&self, theta: &[f64]) -> Option<Expanded> {
+        if !self.sparse {
+            return None;
+        }
+        Expanded::new(self.level, self.pi(theta), self.mu(theta), self.sigma2(theta))
+    }
+
     /// γ g(θ).
     fn penalty(&self, theta: &[f64]) -> f64 {
         let Some(p) = self.penalty else { return 0.0 };
@@ -204,8 +228,7 @@ impl Model for Gmm {
     }
 
     fn loss(&self, theta: &[f64], f: &Measure) -> f64 {
-        let mut sums = Sums::default();
-        self.pass(theta, f, false, &mut sums)
+        self.em_pass(theta, f, true, &mut EmSums::new(self))
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
@@ -217,7 +240,10 @@ impl Model for Gmm {
     }
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
-        log_density(self.level, at.panel(), &self.prepare(theta), out);
+        match self.expand(theta) {
+            Some(mixture) => sparse::log_density(self.level, at.sparse_rows(), &mixture, out),
+            None => log_density(self.level, at.panel(), &self.prepare(theta), out),
+        }
         true
     }
 

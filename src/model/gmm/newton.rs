@@ -34,7 +34,7 @@ pub struct Step {
 
 impl System {
     pub fn new(model: &Gmm, theta: &[f64], sums: &Sums) -> System {
-        let gradient = model.gradient(theta, sums);
+        let gradient = model.gradient(theta, |c| sums.em(c, model.d));
         let mut hessian = model.hessian(theta, sums);
         model.fix_inactive(theta, sums, &gradient, &mut hessian);
         System { gradient, hessian, information: model.information(theta, sums) }
@@ -75,12 +75,13 @@ impl Gmm {
         c * (1 + 2 * self.d)
     }
 
-    /// Gradient of the objective; coordinates at an active bound are 0.
-    pub(super) fn gradient(&self, theta: &[f64], sums: &Sums) -> Array1<f64> {
+    /// Gradient of the objective by the sums Σ w r, Σ w r z, Σ w r z² of each component; coordinates at an active bound
+    /// are 0.
+    pub(super) fn gradient(&self, theta: &[f64], sums: impl Fn(usize) -> Vec<f64>) -> Array1<f64> {
         let d = self.d;
         let mut g = Array1::zeros(self.k * (1 + 2 * d));
         for c in 0..self.k {
-            let em = sums.em(c, d);
+            let em = sums(c);
             let at = self.place(c);
             if !self.is_dead(theta, em[0], c) {
                 g[at] = self.pi(theta)[c] - em[0];
@@ -221,6 +222,7 @@ mod tests {
             tolerance: 1e-3,
             change: None,
             max_iterations: 100,
+            sparse: false,
             level: Level::current(),
         };
         let mut theta: Vec<f64> = (0..k).map(|i| 1.0 + i as f64).collect();
@@ -237,9 +239,10 @@ mod tests {
         for (k, d) in [(1, 1), (2, 1), (3, 1), (2, 2), (3, 3)] {
             let (gmm, data, w, theta) = example(k, d);
             let f = Measure::weighted(&data, w);
+            let gradient_of = |theta: &[f64], sums: &Sums| gmm.gradient(theta, |c| sums.em(c, d));
             let mut sums = Sums::default();
             gmm.pass(&theta, &f, true, &mut sums);
-            let (gradient, hessian) = (gmm.gradient(&theta, &sums), gmm.hessian(&theta, &sums));
+            let (gradient, hessian) = (gradient_of(&theta, &sums), gmm.hessian(&theta, &sums));
             let p = gradient.len();
             let h = f64::EPSILON.cbrt();
             let moved = |i: usize, by: f64| {
@@ -254,7 +257,7 @@ mod tests {
                 assert!((difference / (2.0 * h) - gradient[i]).abs() < 1e-6, "K {k}, d {d}, g[{i}]");
                 // Shifts are in units of σ, so their slope cannot be compared across a move of that σ; symmetry
                 // covers those entries.
-                let (up, down) = (gmm.gradient(&moved(i, h), &up), gmm.gradient(&moved(i, -h), &down));
+                let (up, down) = (gradient_of(&moved(i, h), &up), gradient_of(&moved(i, -h), &down));
                 let kind = |i: usize| (i / (1 + 2 * d), i % (1 + 2 * d));
                 let rescaled =
                     |j: usize| kind(i).0 == kind(j).0 && kind(i).1 > d && (1..=d).contains(&kind(j).1);
