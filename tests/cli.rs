@@ -536,6 +536,13 @@ fn fixed_starts_come_from_fits_a_file_or_a_run() {
     assert!(pairs.into_iter().all(|(a, b)| a < b));
     let pairs = column(&other, "mu.1.1").into_iter().zip(column(&other, "mu.2.1"));
     assert!(pairs.into_iter().all(|(a, b)| a > b));
+    // A row per component says the same.
+    place.write("rows.csv", "component,weight,mean,var\n1,0.5,3,1\n0,0.5,0,1\n");
+    assert_eq!(run("rows", "{ file = \"rows.csv\" }"), file);
+    place.write("short.csv", "component,weight,mean,var\n0,1,0,1\n");
+    let set = "sampler.fixed_init={ file = \"short.csv\" }";
+    let ended = place.npl(&["run", "g.toml", "--set", set]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("short.csv: 1 rows"), "{}", ended.stderr);
     run("earlier", "{ run = { path = \"file\" } }");
     let third = run("third", "{ run = { path = \"file\", draw = 3 } }");
     let names = "pi.1,pi.2,mu.1.1,mu.2.1,sigma2.1.1,sigma2.2.1";

@@ -375,7 +375,8 @@ fn none_failed() -> Probability {
 pub enum FixedInitConfig {
     /// The best of so many fits to the unweighted data, from random starts.
     BestOf(Count),
-    /// A CSV file with a column per parameter, named as in `samples.csv`; its first row.
+    /// A CSV file with a column per parameter, named as in `samples.csv`, of which the first row counts; or, for a
+    /// mixture, with a row per component, see docs/models.md.
     File(String),
     /// A draw of an earlier run.
     Run {

@@ -333,12 +333,3 @@ impl Input {
         Ok(Input::new(path, fingerprint(path).map_err(fail)?))
     }
 }
-
-/// The first row of a CSV file with these columns.
-pub fn read_parameters(path: &Path, names: &[String]) -> Result<Vec<f64>> {
-    let rules = Rules { header: Some(true), rows: Some(1), ..Rules::default() };
-    let (table, _) = read(path, Format::Text, &rules)?;
-    let recipe = Recipe { columns: Some(names.to_vec()), ..Recipe::default() };
-    let (frame, _, _) = prepare::frames(table, None, &recipe)?;
-    Ok(prepare::finish(frame, None, &recipe)?.0.x.row(0).to_vec())
-}

@@ -1,6 +1,7 @@
 //! From an experiment file to a study: everything checked, data loaded, model and prior built.
 
 mod load;
+mod start;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -485,10 +486,10 @@ impl Study {
         )
     }
 
-    /// The first row of a CSV file with these columns.
+    /// Parameters from a CSV file, by their names.
     fn read_parameters(&self, name: &str, names: &[String]) -> std::result::Result<Vec<f64>, String> {
         let path = self.search.find(name).map_err(|e| e.to_string())?;
-        load::read_parameters(&path, names).map_err(|e| e.to_string())
+        start::read_parameters(&path, names).map_err(|e| e.to_string())
     }
 
     fn check_support(&self, model: &dyn Model, theta: &[f64], key: &str) -> Result<()> {
