@@ -214,13 +214,25 @@ fn response(y: &Array1<f64>, part: &str) -> Option<String> {
 /// Seconds per draw, from the first draws of the real thing.
 fn time_draws(study: &Study, pool: &rayon::ThreadPool) -> Result<f64> {
     let trial = study.trial(0)?.scheme(pool, &AtomicBool::new(false))?;
-    let (started, mut done) = (Instant::now(), 0);
-    // Draws of a block share work: fewer of them would look dearer than they are.
+    let draws = study.draws() as u64;
+    let time = |range: std::ops::Range<u64>| -> Result<f64> {
+        let started = Instant::now();
+        posterior_bootstrap(&trial.plan(), range, pool, &AtomicBool::new(false), |_| (), |_, ()| Ok(()))?;
+        Ok(started.elapsed().as_secs_f64())
+    };
+    // Draws of a block share work: fewer of them would look dearer than they are. What all draws share is made by the
+    // first block, and is no part of what another costs.
     let mut batch = (pool.current_num_threads() * trial.model.block_size()) as u64;
-    while done < study.draws() as u64 && started.elapsed().as_secs_f64() < TIMED {
-        let end = (done + batch).min(study.draws() as u64);
-        posterior_bootstrap(&trial.plan(), done..end, pool, &AtomicBool::new(false), |_| (), |_, ()| Ok(()))?;
+    let (mut done, first) = (batch.min(draws), time(0..batch.min(draws))?);
+    if done == draws {
+        return Ok(first / draws as f64);
+    }
+    let (mut timed, mut spent) = (0, 0.0);
+    while done < draws && spent < TIMED {
+        let end = (done + batch).min(draws);
+        spent += time(done..end)?;
+        timed += end - done;
         (done, batch) = (end, batch * 2);
     }
-    Ok(started.elapsed().as_secs_f64() / done as f64)
+    Ok(spent / timed as f64)
 }
