@@ -32,7 +32,8 @@ pub enum Dist {
     Constant(Numbers),
     /// The same values in every restart, from a CSV file with a column per parameter, named as in `samples.csv`.
     File(String),
-    /// From the data: a random row for a location, the variance of the column for a variance.
+    /// From the data: a random row for a location, the variance of the column for a variance. The default for these; that
+    /// of a coefficient is a standard normal distribution.
     Data,
 }
 
@@ -124,12 +125,13 @@ impl Init {
 pub fn default_dist(block: &Block) -> Dist {
     match block.support {
         Support::Simplex => Dist::Dirichlet(Positive::new(1.0).expect("positive")),
-        Support::Real | Support::Positive => Dist::Data,
+        Support::Location | Support::Positive => Dist::Data,
+        Support::Real => Dist::Normal((0.0, Positive::new(1.0).expect("positive"))),
     }
 }
 
 fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> {
-    use Support::{Positive, Real, Simplex};
+    use Support::{Location, Positive, Real, Simplex};
     let needs =
         |what: &str| Err(format!("{what} cannot start `{}`, which {}", block.name, describe(block.support)));
     match (&dist, block.support) {
@@ -151,7 +153,8 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
         }
         (Dist::Normal(_), Positive) => needs("a normal distribution"),
         (Dist::Data, _) if train.n() == 0 => Err("`data` needs data, and there are no rows".into()),
-        (Dist::Data, Real) => Ok(Source::Rows(Box::new(train.clone()))),
+        (Dist::Data, Location) => Ok(Source::Rows(Box::new(train.clone()))),
+        (Dist::Data, Real) => needs("a row of the data"),
         (Dist::Data, Positive) => {
             let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE)).cycle();
             Ok(Source::Fixed(variances.take(block.range.len()).collect()))
@@ -162,7 +165,8 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
 
 fn describe(support: Support) -> &'static str {
     match support {
-        Support::Real => "takes any real value",
+        Support::Real => "is no location in the data",
+        Support::Location => "takes any real value",
         Support::Positive => "is positive",
         Support::Simplex => "sums to 1",
     }

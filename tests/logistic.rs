@@ -213,3 +213,16 @@ fn a_plain_search_stops_early_and_close() {
         assert!((-1e-12..1e-4).contains(&excess), "{excess}");
     }
 }
+
+/// As in the paper; a row of the data, which starts the means of a mixture, is no coefficient.
+#[test]
+fn coefficients_start_from_a_standard_normal_unless_told_otherwise() {
+    let data = covariates(false);
+    let told = experiment(1, 20, &data, "", "penalty = \"ridge\"", "");
+    let silent = told.lines().filter(|l| !l.starts_with("init.")).collect::<Vec<_>>().join("\n");
+    let thetas = |toml: &str| run(toml).into_iter().map(|d| d.minimum.theta).collect::<Vec<_>>();
+    assert_eq!(thetas(&told), thetas(&silent));
+    let rows = told.replace("init.beta = { normal = [0.0, 1.0] }", "init.beta = \"data\"");
+    let refused = std::panic::catch_unwind(|| study(&rows));
+    assert!(refused.is_err(), "a row of the data cannot start beta");
+}

@@ -92,7 +92,10 @@ pub struct Block {
 /// Values that a block may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
+    /// Any number.
     Real,
+    /// Any number, and comparable with the rows of the data: entry by entry a location in their columns.
+    Location,
     Positive,
     /// Non-negative and summing to 1.
     Simplex,

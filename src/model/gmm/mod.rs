@@ -222,7 +222,7 @@ impl Model for Gmm {
         let (k, kd) = (self.k, self.k * self.d);
         vec![
             Block { name: "pi", range: 0..k, support: Support::Simplex },
-            Block { name: "mu", range: k..k + kd, support: Support::Real },
+            Block { name: "mu", range: k..k + kd, support: Support::Location },
             Block { name: "sigma2", range: k + kd..k + 2 * kd, support: Support::Positive },
         ]
     }
