@@ -2,7 +2,8 @@
 """A run of npl for ArviZ: python3 scripts/npl_to_arviz.py runs/gmm_toy [out.nc]
 
 `mu.1.2` becomes an array, `beta.age` a vector with column names as coordinates; columns that end in `__` become
-sample statistics, repeats become chains. Reads draws in any format that npl writes (Parquet through pandas), and gives
+sample statistics, repeats become chains; of NUTS the chains of all repeats do, and divergences are `diverging`, as ArviZ has
+them. Weighted draws (importance sampling) are refused: ArviZ would count them all the same. Reads draws in any format that npl writes (Parquet through pandas), and gives
 what ArviZ works on: InferenceData with ArviZ 0.x, a DataTree with 1.x.
 """
 import csv
@@ -53,10 +54,16 @@ def shape_of(labels):
 
 def load(run):
     names, values = table(run)
-    by_chain = values.reshape(int(values[-1, 0]), -1, len(names))
+    if "log_weight__" in names:
+        raise SystemExit(f"{run}: draws with weights; resample them by exp(log_weight__) first")
+    keys = values[:, [0, names.index("restart__")] if "divergent__" in names else [0]]
+    chains = 1 + np.count_nonzero((keys[1:] != keys[:-1]).any(axis=1))
+    by_chain = values.reshape(chains, -1, len(names))
     stats, groups = {}, {}
     for j, name in enumerate(names):
-        if name.endswith("__"):
+        if name == "divergent__":
+            stats["diverging"] = by_chain[:, :, j] != 0
+        elif name.endswith("__"):
             stats[name[:-2]] = by_chain[:, :, j]
         else:
             head, label = split(name)

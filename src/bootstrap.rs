@@ -1,23 +1,24 @@
 //! The posterior bootstrap, Algorithms 1 to 4: for each draw a random measure F from the posterior, then the
 //! parameter that minimises the loss under F. This is the file to read first.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, mpsc};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::data::Dataset;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::init::Init;
 use crate::model::{Model, Search};
 use crate::optim::{Minimum, Status};
-use crate::process::{Measure, Prior};
+use crate::ordered::in_order;
+use crate::process::{self, Measure, Prior};
 use crate::restarts::{StopRule, hits};
 use crate::rng::{Purpose, Seed};
+use crate::samples::{self, Sample};
 
 /// How the local searches of one draw are started.
 pub enum Scheme {
@@ -42,8 +43,19 @@ pub struct Plan<'a> {
     pub model: &'a dyn Model,
     pub prior: &'a Prior,
     pub data: &'a Dataset,
+    /// What a mixture of Dirichlet processes is centred on; a Dirichlet process has its base measure.
+    pub centre: Option<Centre<'a>>,
     pub scheme: &'a Scheme,
     pub seed: Seed,
+}
+
+/// The model at draws from its posterior (MDP-NPL).
+#[derive(Clone, Copy)]
+pub struct Centre<'a> {
+    /// Draw b of the bootstrap takes draw b of these, from the first again after the last.
+    pub draws: &'a [Vec<f64>],
+    /// Where the covariates of pseudo-samples come from.
+    pub rows: &'a Arc<Dataset>,
 }
 
 /// One draw from the NPL posterior, and how it was found.
@@ -77,6 +89,24 @@ impl Draw {
         earlier.chain([(self.restart, &self.minimum.theta[..])])
     }
 
+    /// Columns of its own in the table of draws.
+    pub const STATISTICS: [&'static str; 3] = [samples::RESTARTS, samples::HITS, samples::GRADIENT];
+
+    /// Its row in the table of draws.
+    pub fn into_sample(self) -> Sample {
+        let extra = vec![self.values.len() as f64, self.hits() as f64, self.minimum.gradient];
+        let Minimum { theta, value, iterations, status, .. } = self.minimum;
+        Sample {
+            index: self.index,
+            theta,
+            objective: value,
+            restart: self.restart,
+            iterations,
+            status,
+            extra,
+        }
+    }
+
     /// The draw as it would be with `restarts` restarts.
     pub fn with_restarts(&self, restarts: usize) -> &[f64] {
         let made = self.records().take_while(|(r, _)| *r <= restarts).last();
@@ -88,12 +118,11 @@ impl Draw {
 /// the posterior on success.
 const RESCUES: usize = 10;
 
-/// Draws that may wait, made but not yet taken, for one before them that takes longer.
-const AHEAD: u64 = 512;
-
 /// Draws `range` of the posterior, in order, into `sink`, using all threads of `pool`. `per_draw` is applied by the
 /// thread that made the draw, so that what is expensive about a draw need not wait for its turn. No result depends on
 /// the number of threads. Ends early with [`Error::Interrupted`] when `cancel` is set, or with the error of the sink.
+///
+/// [`Error::Interrupted`]: crate::error::Error::Interrupted
 pub fn posterior_bootstrap<T: Send>(
     plan: &Plan,
     range: Range<u64>,
@@ -102,128 +131,30 @@ pub fn posterior_bootstrap<T: Send>(
     per_draw: impl Fn(&Draw) -> T + Sync,
     mut sink: impl FnMut(Draw, T) -> Result<()>,
 ) -> Result<()> {
-    let threads = pool.current_num_threads();
-    let few = (range.end - range.start) < 4 * threads as u64;
-    let stop = AtomicBool::new(false);
-    let halted = || stop.load(Ordering::Relaxed) || cancel.load(Ordering::Relaxed);
-    let make = |ids: Range<u64>| -> Option<Vec<(Draw, T)>> {
-        let draws = if halted() { None } else { plan.block(ids, few, &halted) };
+    let few = (range.end - range.start) < 4 * pool.current_num_threads() as u64;
+    let make = |ids: Range<u64>, halted: &(dyn Fn() -> bool + Sync)| -> Option<Vec<(Draw, T)>> {
+        let draws = if halted() { None } else { plan.block(ids, few, halted) };
         let finish = |draw: Draw| (!halted()).then(|| per_draw(&draw)).map(|result| (draw, result));
         draws?.into_iter().map(finish).collect()
     };
-    let queue = Queue::new(range, plan.model.block_size() as u64, threads as u64);
-    let (sender, receiver) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let (queue, make, sender) = (&queue, &make, sender.clone());
-            scope.spawn(move || {
-                let _closed = ClosedAtTheEnd(queue);
-                while let Some(mut block) = queue.claim(true) {
-                    // Waiting is done out here: a thread of the pool that waits for the sink might be the one that
-                    // took this up while it waited for a part of the very block the sink is waiting for.
-                    let go_on = pool.install(|| {
-                        loop {
-                            let (b, ids) = block;
-                            let Some(draws) = make(ids) else { break false };
-                            if sender.send((b, draws)).is_err() {
-                                break false;
-                            }
-                            match queue.claim(false) {
-                                Some(next) => block = next,
-                                None => break true,
-                            }
-                        }
-                    });
-                    if !go_on {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        // Blocks arrive in any order; the sink sees them in theirs.
-        let mut waiting: BTreeMap<u64, Vec<(Draw, T)>> = BTreeMap::new();
-        let mut due = 0;
-        let mut outcome = Ok(());
-        for (b, draws) in receiver {
-            waiting.insert(b, draws);
-            while let Some(draws) = waiting.remove(&due) {
-                due += 1;
-                if outcome.is_ok() && !halted() {
-                    outcome = draws.into_iter().try_for_each(|(draw, result)| sink(draw, result));
-                    stop.store(outcome.is_err(), Ordering::Relaxed);
-                }
-                queue.advance();
-            }
-        }
-        outcome?;
-        if cancel.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
-    })
-}
-
-/// The blocks still to be made. Workers run ahead of the sink, but only so far: what waits for its turn is in memory.
-struct Queue {
-    range: Range<u64>,
-    size: u64,
-    state: Mutex<QueueState>,
-    moved: Condvar,
-}
-
-struct QueueState {
-    next: u64,
-    /// No block from here on may be begun yet.
-    limit: u64,
-    /// Number of blocks; 0 once the queue is closed.
-    blocks: u64,
-}
-
-impl Queue {
-    fn new(range: Range<u64>, size: u64, threads: u64) -> Queue {
-        let blocks = (range.end - range.start).div_ceil(size);
-        let limit = (AHEAD / size).max(4 * threads);
-        Queue { range, size, state: Mutex::new(QueueState { next: 0, limit, blocks }), moved: Condvar::new() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().expect("nothing panics while it is held")
-    }
-
-    /// The next block and its draws. `None` if there is none, or, without `wait`, none that may be begun now.
-    fn claim(&self, wait: bool) -> Option<(u64, Range<u64>)> {
-        let mut state = self.state();
-        while wait && state.limit <= state.next && state.next < state.blocks {
-            state = self.moved.wait(state).expect("nothing panics while it is held");
-        }
-        let b = state.next;
-        (b < state.blocks.min(state.limit)).then(|| {
-            state.next += 1;
-            let start = self.range.start + b * self.size;
-            (b, start..(start + self.size).min(self.range.end))
-        })
-    }
-
-    /// The sink has taken a block.
-    fn advance(&self) {
-        self.state().limit += 1;
-        self.moved.notify_one();
-    }
-}
-
-/// Closes the queue when a worker ends for whatever reason, or others might wait for a block that never comes. One that
-/// ends because there are no more blocks does no harm.
-struct ClosedAtTheEnd<'a>(&'a Queue);
-
-impl Drop for ClosedAtTheEnd<'_> {
-    fn drop(&mut self) {
-        self.0.state().blocks = 0;
-        self.0.moved.notify_all();
-    }
+    let size = plan.model.block_size() as u64;
+    in_order(range, size, pool, cancel, make, |(draw, result)| sink(draw, result))
 }
 
 impl<'a> Plan<'a> {
     /// F ~ DP(α + n, G_n) of a draw.
     pub fn measure(&self, draw: u64) -> Measure<'a> {
-        self.prior.posterior_draw(self.data, self.seed, draw)
+        match self.prior {
+            // Lyddon, Walker and Holmes (2018), Algorithm 1: θ̃ from the Bayesian posterior, then F ~ DP(α + n, G_n) with
+            // base measure f_θ̃.
+            Prior::Mdp { alpha, truncation } => {
+                let centre = self.centre.expect("a mixture of Dirichlet processes has a centre");
+                let theta = &centre.draws[(draw % centre.draws.len() as u64) as usize];
+                let base = self.model.sampling(theta, centre.rows).expect("checked with the study");
+                process::dp_draw(*alpha, base.as_ref(), *truncation, self.data, self.seed, draw)
+            }
+            prior => prior.posterior_draw(self.data, self.seed, draw),
+        }
     }
 
     /// θ_init of a restart, counted from 0. It has a stream of its own, so it is the same whatever R is.
@@ -383,24 +314,5 @@ mod tests {
         assert!(Trials { minima: vec![failed(), minimum(1.0, Status::Ok)] }.enough(2, None));
         let exhausted = (0..2 + RESCUES).map(|_| failed()).collect();
         assert!(Trials { minima: exhausted }.enough(2, None));
-    }
-
-    #[test]
-    fn workers_run_ahead_of_the_sink_only_so_far() {
-        let queue = Queue::new(10..1_000_010, 2, 1);
-        let ahead: Vec<_> = std::iter::from_fn(|| queue.claim(false)).collect();
-        assert_eq!(ahead.len() as u64, AHEAD / 2);
-        assert_eq!((ahead[0].clone(), ahead[1].clone()), ((0, 10..12), (1, 12..14)));
-        queue.advance();
-        assert_eq!(queue.claim(true).map(|(b, _)| b), Some(AHEAD / 2));
-        assert_eq!(queue.claim(false), None);
-        // One that waits is let go when another worker ends.
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| queue.claim(true));
-            drop(ClosedAtTheEnd(&queue));
-            assert_eq!(waiting.join().unwrap(), None);
-        });
-        let last = Queue::new(0..5, 2, 1);
-        assert_eq!((0..4).map_while(|_| last.claim(true)).last(), Some((2, 4..5)));
     }
 }

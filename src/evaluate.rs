@@ -24,38 +24,60 @@ pub fn nan_for_null<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D:
     Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
-/// log Σ_b f(ỹᵢ | θ_b) of every test row, draws dealt out over groups in turn. The groups are independent parts of
-/// the posterior sample, so leaving each out in turn gives the Monte Carlo error.
+/// How draws are dealt out over the groups behind a Monte Carlo error. Groups must be independent of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dealing {
+    /// In turn: for independent draws.
+    InTurn,
+    /// In runs of consecutive draws, of so many in all: for chains, whose neighbours are alike.
+    InRuns(u64),
+}
+
+impl Dealing {
+    fn group(self, draw: u64, groups: usize) -> usize {
+        match self {
+            Dealing::InTurn => (draw % groups as u64) as usize,
+            Dealing::InRuns(draws) => (draw * groups as u64 / draws.max(1)).min(groups as u64 - 1) as usize,
+        }
+    }
+}
+
+/// log Σ_b w_b f(ỹᵢ | θ_b) of every test row, draws dealt out over groups. The groups are independent parts of the
+/// posterior sample, so leaving each out in turn gives the Monte Carlo error.
 pub struct Predictive {
     log_sums: Vec<Vec<f64>>,
-    counts: Vec<usize>,
+    /// log Σ_b w_b of every group.
+    log_weights: Vec<f64>,
+    dealing: Dealing,
 }
 
 impl Predictive {
-    pub fn new(rows: usize, groups: usize) -> Self {
-        Predictive { log_sums: vec![vec![f64::NEG_INFINITY; rows]; groups], counts: vec![0; groups] }
+    pub fn new(rows: usize, groups: usize, dealing: Dealing) -> Self {
+        let log_sums = vec![vec![f64::NEG_INFINITY; rows]; groups];
+        Predictive { log_sums, log_weights: vec![f64::NEG_INFINITY; groups], dealing }
     }
 
-    /// Adds a draw by its log densities.
-    pub fn add(&mut self, draw: u64, log_density: &[f64]) {
-        let g = (draw % self.counts.len() as u64) as usize;
-        self.counts[g] += 1;
-        self.log_sums[g].iter_mut().zip(log_density).for_each(|(sum, l)| *sum = log_add_exp(*sum, *l));
+    /// Adds a draw by its log densities; one without weights has log weight 0.
+    pub fn add(&mut self, draw: u64, log_weight: f64, log_density: &[f64]) {
+        let g = self.dealing.group(draw, self.log_weights.len());
+        self.log_weights[g] = log_add_exp(self.log_weights[g], log_weight);
+        let sums = self.log_sums[g].iter_mut().zip(log_density);
+        sums.for_each(|(sum, l)| *sum = log_add_exp(*sum, log_weight + l));
     }
 
     /// log p(ỹᵢ) of every row, eq. (E.10), without group `left_out`.
     fn log_predictive(&self, left_out: Option<usize>) -> Vec<f64> {
-        let kept: Vec<usize> = (0..self.counts.len()).filter(|&g| Some(g) != left_out).collect();
-        let draws: usize = kept.iter().map(|&g| self.counts[g]).sum();
-        let log_draws = libm::log(draws as f64);
+        let kept: Vec<usize> = (0..self.log_weights.len()).filter(|&g| Some(g) != left_out).collect();
+        let log_weight = kept.iter().fold(f64::NEG_INFINITY, |sum, &g| log_add_exp(sum, self.log_weights[g]));
         let total =
             |i: usize| kept.iter().fold(f64::NEG_INFINITY, |sum, &g| log_add_exp(sum, self.log_sums[g][i]));
-        (0..self.log_sums[0].len()).map(|i| total(i) - log_draws).collect()
+        (0..self.log_sums[0].len()).map(|i| total(i) - log_weight).collect()
     }
 
     /// Numbers made of the log predictive densities, each with its jackknife error over the groups.
     fn estimates<const M: usize>(&self, metrics: impl Fn(&[f64]) -> [f64; M]) -> [Estimate; M] {
-        let groups: Vec<usize> = (0..self.counts.len()).filter(|&g| self.counts[g] > 0).collect();
+        let filled = |g: &usize| self.log_weights[*g] > f64::NEG_INFINITY;
+        let groups: Vec<usize> = (0..self.log_weights.len()).filter(filled).collect();
         let without: Vec<[f64; M]> = groups.iter().map(|&g| metrics(&self.log_predictive(Some(g)))).collect();
         let values = metrics(&self.log_predictive(None));
         std::array::from_fn(|m| {
@@ -88,42 +110,56 @@ fn jackknife(leave_one_out: &[f64]) -> f64 {
     let k = leave_one_out.len() as f64;
     let centre = mean(leave_one_out);
     let variance = (k - 1.0) / k * leave_one_out.iter().map(|v| (v - centre).powi(2)).sum::<f64>();
-    if k > 1.0 { variance.sqrt() } else { f64::NAN }
+    // Values that are all the same differ by rounding alone.
+    let error = if variance.sqrt() > 1e-12 * centre.abs() { variance.sqrt() } else { 0.0 };
+    if k > 1.0 { error } else { f64::NAN }
 }
 
 /// Per cent of coefficients whose posterior mean is below `epsilon` in absolute value (supplement E.3.2), from sums of
-/// the draws, dealt out over groups in turn.
+/// the draws, dealt out over groups.
 pub struct Sparsity {
     coefficients: Range<usize>,
     epsilon: f64,
-    sums: Vec<Vec<f64>>,
-    draws: usize,
+    dealing: Dealing,
+    /// Σ w β of every group, with its Σ w.
+    sums: Vec<(Vec<f64>, f64)>,
+    /// Weights are relative to this one, the largest so far.
+    log_scale: f64,
 }
 
 impl Sparsity {
-    pub fn new(coefficients: Range<usize>, epsilon: f64) -> Self {
-        let sums = vec![vec![0.0; coefficients.len()]; GROUPS];
-        Sparsity { coefficients, epsilon, sums, draws: 0 }
+    pub fn new(coefficients: Range<usize>, epsilon: f64, dealing: Dealing) -> Self {
+        let sums = vec![(vec![0.0; coefficients.len()], 0.0); GROUPS];
+        Sparsity { coefficients, epsilon, dealing, sums, log_scale: f64::NEG_INFINITY }
     }
 
-    pub fn add(&mut self, theta: &[f64]) {
-        let sums = &mut self.sums[self.draws % GROUPS];
-        sums.iter_mut().zip(&theta[self.coefficients.clone()]).for_each(|(s, b)| *s += b);
-        self.draws += 1;
+    pub fn add(&mut self, draw: u64, log_weight: f64, theta: &[f64]) {
+        if log_weight > self.log_scale {
+            let shrink = libm::exp(self.log_scale - log_weight);
+            for (sums, weight) in &mut self.sums {
+                sums.iter_mut().for_each(|s| *s *= shrink);
+                *weight *= shrink;
+            }
+            self.log_scale = log_weight;
+        }
+        let w = libm::exp(log_weight - self.log_scale);
+        let (sums, weight) = &mut self.sums[self.dealing.group(draw, GROUPS)];
+        sums.iter_mut().zip(&theta[self.coefficients.clone()]).for_each(|(s, b)| *s += w * b);
+        *weight += w;
     }
 
     pub fn estimate(&self) -> Estimate {
-        let groups = GROUPS.min(self.draws).max(1);
-        let sums = &self.sums[..groups];
-        let total: Vec<f64> = (0..self.coefficients.len()).map(|j| sums.iter().map(|s| s[j]).sum()).collect();
-        let share = |sum: &dyn Fn(usize) -> f64, draws: usize| {
-            let small = |&j: &usize| (sum(j) / draws as f64).abs() < self.epsilon;
+        let filled: Vec<&(Vec<f64>, f64)> = self.sums.iter().filter(|(_, weight)| *weight > 0.0).collect();
+        let weight: f64 = filled.iter().map(|(_, weight)| weight).sum();
+        let total: Vec<f64> =
+            (0..self.coefficients.len()).map(|j| filled.iter().map(|(sums, _)| sums[j]).sum()).collect();
+        let share = |sum: &dyn Fn(usize) -> f64, weight: f64| {
+            let small = |&j: &usize| (sum(j) / weight).abs() < self.epsilon;
             100.0 * (0..total.len()).filter(small).count() as f64 / total.len() as f64
         };
-        let size = |g: usize| (self.draws + groups - 1 - g) / groups;
         let without: Vec<f64> =
-            (0..groups).map(|g| share(&|j| total[j] - sums[g][j], self.draws - size(g))).collect();
-        Estimate { value: share(&|j| total[j], self.draws), mcse: jackknife(&without) }
+            filled.iter().map(|(sums, w)| share(&|j| total[j] - sums[j], weight - w)).collect();
+        Estimate { value: share(&|j| total[j], weight), mcse: jackknife(&without) }
     }
 }
 
@@ -165,21 +201,27 @@ pub struct OnTest {
 
 impl OnTest {
     /// For draws that make at most `restarts`, those of a rescue not counted.
-    pub fn new(rows: usize, restarts: usize) -> Self {
+    pub fn new(rows: usize, restarts: usize, dealing: Dealing) -> Self {
         let grid = if restarts > 1 { restart_grid(restarts) } else { Vec::new() };
-        let by_restarts = grid.into_iter().map(|r| (r, Predictive::new(rows, GROUPS_BY_RESTARTS)));
-        OnTest { all: Predictive::new(rows, GROUPS), by_restarts: by_restarts.collect(), most: 1 }
+        let by_restarts = grid.into_iter().map(|r| (r, Predictive::new(rows, GROUPS_BY_RESTARTS, dealing)));
+        let all = Predictive::new(rows, GROUPS, dealing);
+        OnTest { all, by_restarts: by_restarts.collect(), most: 1 }
+    }
+
+    /// Adds a draw that was found in one attempt.
+    pub fn add_one(&mut self, draw: u64, log_weight: f64, log_density: &[f64]) {
+        self.all.add(draw, log_weight, log_density);
     }
 
     /// Adds a draw by its densities.
     pub fn add(&mut self, draw: &Draw, densities: &Densities) {
         let (_, last) = densities.last().expect("a draw ends somewhere");
-        self.all.add(draw.index, last);
+        self.all.add(draw.index, 0.0, last);
         let restarts = self.by_restarts.last().map_or(1, |(r, _)| *r);
         self.most = self.most.max(draw.values.len().min(restarts));
         for (r, predictive) in &mut self.by_restarts {
             let made = densities.iter().take_while(|(at, _)| at <= r).last().unwrap_or(&densities[0]);
-            predictive.add(draw.index, if *r == restarts { last } else { &made.1 });
+            predictive.add(draw.index, 0.0, if *r == restarts { last } else { &made.1 });
         }
     }
 
@@ -216,12 +258,43 @@ mod tests {
     #[test]
     fn lppd_is_the_mean_log_of_the_mean_density() {
         let densities = [[0.1, 0.4], [0.3, 0.2], [0.2, 0.6]];
-        let mut predictive = Predictive::new(2, 3);
+        let mut predictive = Predictive::new(2, 3, Dealing::InTurn);
         for (b, d) in densities.iter().enumerate() {
-            predictive.add(b as u64, &d.map(f64::ln));
+            predictive.add(b as u64, 0.0, &d.map(f64::ln));
         }
         let exact = 0.5 * (0.2f64.ln() + 0.4f64.ln());
         assert!((predictive.lppd().value - exact).abs() < 1e-14);
+    }
+
+    /// Draws with weights 1, 2 and 1 are the same as the second one twice; weights may be of any size.
+    #[test]
+    fn weights_stand_for_repeated_draws() {
+        let draws = [([0.1f64, 0.4], 0.3), ([0.3, 0.2], -0.05), ([0.2, 0.6], 0.04)];
+        let (mut plain, mut weighted) =
+            (Predictive::new(2, 2, Dealing::InTurn), Predictive::new(2, 2, Dealing::InTurn));
+        let (mut plain_mean, mut weighted_mean) =
+            (Sparsity::new(0..1, 0.08, Dealing::InTurn), Sparsity::new(0..1, 0.08, Dealing::InTurn));
+        for (b, times) in [(0, 1), (1, 2), (2, 1)] {
+            let (density, theta) = (draws[b].0.map(f64::ln), [draws[b].1]);
+            let log_weight = -900.0 + libm::log(times as f64);
+            weighted.add(b as u64, log_weight, &density);
+            weighted_mean.add(b as u64, log_weight, &theta);
+            for _ in 0..times {
+                plain.add(b as u64, 0.0, &density);
+                plain_mean.add(b as u64, 0.0, &theta);
+            }
+        }
+        assert!((plain.lppd().value - weighted.lppd().value).abs() < 1e-12);
+        assert!((plain.lppd().mcse - weighted.lppd().mcse).abs() < 1e-12);
+        // Mean (0.3 - 0.1 + 0.04)/4 = 0.06 is below 0.08, which the plain mean of the three, 0.097, is not.
+        assert_eq!((plain_mean.estimate().value, weighted_mean.estimate().value), (100.0, 100.0));
+    }
+
+    #[test]
+    fn chains_are_dealt_out_in_runs() {
+        let groups: Vec<usize> = (0..10).map(|b| Dealing::InRuns(10).group(b, 4)).collect();
+        assert_eq!(groups, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]);
+        assert_eq!((0..5).map(|b| Dealing::InTurn.group(b, 2)).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
     }
 
     #[test]
@@ -229,11 +302,11 @@ mod tests {
         // Predictive probabilities of a response 1: 0.9, 0.4, 0.5, 0.2; responses 1, 1, 0, 0.
         let y = [1.0, 1.0, 0.0, 0.0];
         let p = [0.9f64, 0.4, 0.5, 0.2];
-        let mut predictive = Predictive::new(4, 2);
+        let mut predictive = Predictive::new(4, 2, Dealing::InTurn);
         for b in 0..2 {
             let log_p: Vec<f64> =
                 p.iter().zip(y).map(|(p, y)| if y == 1.0 { p.ln() } else { (1.0 - p).ln() }).collect();
-            predictive.add(b, &log_p);
+            predictive.add(b, 0.0, &log_p);
         }
         let [lppd, mse, accuracy] = predictive.classification(&y);
         assert!((lppd.value - (0.9f64 * 0.4 * 0.5 * 0.8).ln() / 4.0).abs() < 1e-14);
@@ -243,9 +316,9 @@ mod tests {
 
     #[test]
     fn sparsity_counts_posterior_means_not_draws() {
-        let mut sparsity = Sparsity::new(0..3, 0.1);
-        sparsity.add(&[1.0, 0.3, 0.05, 9.0]);
-        sparsity.add(&[-1.0, 0.1, -0.01, 9.0]);
+        let mut sparsity = Sparsity::new(0..3, 0.1, Dealing::InTurn);
+        sparsity.add(0, 0.0, &[1.0, 0.3, 0.05, 9.0]);
+        sparsity.add(1, 0.0, &[-1.0, 0.1, -0.01, 9.0]);
         assert!((sparsity.estimate().value - 200.0 / 3.0).abs() < 1e-12, "means 0, 0.2 and 0.02");
     }
 
@@ -265,7 +338,7 @@ mod tests {
 
     #[test]
     fn fewer_restarts_end_at_an_earlier_record() {
-        let mut on_test = OnTest::new(1, 10);
+        let mut on_test = OnTest::new(1, 10, Dealing::InTurn);
         for (index, values) in
             [&[3.0, 2.0, 2.0, 1.0][..], &[f64::NAN, f64::NAN, 5.0, 6.0]].into_iter().enumerate()
         {
@@ -285,7 +358,7 @@ mod tests {
 
     #[test]
     fn one_restart_has_no_table() {
-        let mut on_test = OnTest::new(1, 1);
+        let mut on_test = OnTest::new(1, 1, Dealing::InTurn);
         let (rescued, densities) = tested(0, &[f64::NAN, 1.0]);
         on_test.add(&rescued, &densities);
         assert_eq!(on_test.by_restarts(), []);
@@ -298,9 +371,9 @@ mod tests {
         let errors: Vec<(f64, f64)> = (0..200)
             .map(|s| {
                 let mut rng = Seed(s).stream(Purpose::Auxiliary, 0, 0);
-                let mut predictive = Predictive::new(1, 50);
+                let mut predictive = Predictive::new(1, 50, Dealing::InTurn);
                 for b in 0..1000 {
-                    predictive.add(b, &[libm::log(-log_uniform(&mut rng))]);
+                    predictive.add(b, 0.0, &[libm::log(-log_uniform(&mut rng))]);
                 }
                 let estimate = predictive.lppd();
                 (estimate.value, estimate.mcse)

@@ -186,7 +186,7 @@ pub fn fits(block: &Block, values: &[f64]) -> Result<(), String> {
     }
 }
 
-fn variate(dist: &Dist, rng: &mut Rng) -> f64 {
+pub(crate) fn variate(dist: &Dist, rng: &mut Rng) -> f64 {
     let normal = |(m, s): (f64, Positive), rng: &mut Rng| {
         let z: f64 = StandardNormal.sample(rng);
         m + s.get() * z
@@ -215,7 +215,7 @@ fn variate(dist: &Dist, rng: &mut Rng) -> f64 {
     }
 }
 
-fn normalise(out: &mut [f64]) {
+pub(crate) fn normalise(out: &mut [f64]) {
     let sum: f64 = out.iter().sum();
     out.iter_mut().for_each(|v| *v /= sum);
 }

@@ -10,6 +10,8 @@
 //! - [`optim`]: what a local search is told and what it answers
 //! - [`init`], [`restarts`]: where searches start, and when enough have been made
 //! - [`bootstrap`]: Algorithms 1 to 4
+//! - [`bayes`]: conventional Bayes, for comparison: NUTS, ADVI, importance sampling
+//! - [`ordered`]: work on all threads, results in order
 //! - [`samples`], [`evaluate`], [`report`]: draws, and numbers made of them
 //! - [`study`], [`runner`]: an experiment, checked and run
 //! - [`store`]: the run directory; the only place that writes files
@@ -18,6 +20,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod bayes;
 pub mod bootstrap;
 pub mod config;
 pub mod data;
@@ -29,6 +32,7 @@ pub mod linalg;
 pub mod math;
 pub mod model;
 pub mod optim;
+pub mod ordered;
 pub mod path;
 pub mod process;
 pub mod report;

@@ -4,12 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use rayon::prelude::*;
+
+use crate::bayes::ChainDraw;
+use crate::bayes::advi::{ElboPoint, Fit};
+use crate::bayes::convergence::Convergence;
+use crate::bayes::importance::Weights;
+use crate::bayes::settings::NutsSettings;
 use crate::bootstrap::Draw;
 use crate::evaluate::{ByRestarts, Estimate, nan_for_null};
 use crate::math::{mean, sd};
 use crate::model::Model;
 use crate::optim::Status;
 use crate::restarts::{Adequacy, AdequacySum};
+use crate::samples::Sample;
 
 /// Header of `report.csv`.
 pub const HEADER: &str = "repeat,seed,method,n_train,n_test,draws,lppd,mse,accuracy,sparsity,seconds";
@@ -37,6 +45,9 @@ pub struct Repeat {
     pub diagnostics: Diagnostics,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_restarts: Vec<ByRestarts>,
+    /// The ELBO on the way of a variational fit: `elbo.csv`.
+    #[serde(skip)]
+    pub elbo: Vec<ElboPoint>,
 }
 
 /// How the draws of a repeat were found.
@@ -46,12 +57,97 @@ pub struct Diagnostics {
     pub status: BTreeMap<String, usize>,
     pub mean_iterations: f64,
     pub max_iterations: usize,
-    /// Largest gradient entry left in any draw that did not fail.
-    pub max_gradient: f64,
+    /// Largest gradient entry left in any draw that did not fail; of the bootstrap only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_gradient: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collapse: Option<CollapseShares>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<Adequacy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chains: Option<ChainReport>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advi: Option<AdviReport>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importance: Option<Weights>,
+}
+
+/// Whether the chains of NUTS have mixed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChainReport {
+    pub chains: usize,
+    pub warmup: usize,
+    pub divergences: usize,
+    /// Steps of a trajectory, on average.
+    pub mean_steps: f64,
+    /// Of the parameter that is worst in each.
+    #[serde(deserialize_with = "nan_for_null")]
+    pub max_rhat: f64,
+    #[serde(deserialize_with = "nan_for_null")]
+    pub min_ess_bulk: f64,
+    #[serde(deserialize_with = "nan_for_null")]
+    pub min_ess_tail: f64,
+    /// The parameter with the largest R̂.
+    pub worst: String,
+}
+
+/// How a variational fit went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdviReport {
+    pub eta: f64,
+    pub iterations: usize,
+    pub converged: bool,
+    #[serde(deserialize_with = "nan_for_null")]
+    pub elbo: f64,
+}
+
+impl AdviReport {
+    pub fn of(fit: &Fit) -> AdviReport {
+        let elbo = fit.trace.last().map_or(f64::NAN, |point| point.elbo);
+        AdviReport { eta: fit.eta, iterations: fit.iterations, converged: fit.converged, elbo }
+    }
+}
+
+/// Collects the draws of chains for a [`ChainReport`]: it needs them all.
+pub struct ChainSum {
+    names: Vec<String>,
+    warmup: usize,
+    /// Parameter by parameter, chain by chain.
+    values: Vec<Vec<Vec<f64>>>,
+    divergences: usize,
+    steps: usize,
+    draws: usize,
+}
+
+impl ChainSum {
+    pub fn new(names: Vec<String>, settings: &NutsSettings) -> ChainSum {
+        let values = vec![vec![Vec::new(); settings.chains.get()]; names.len()];
+        let warmup = settings.warmup.get();
+        ChainSum { names, warmup, values, divergences: 0, steps: 0, draws: 0 }
+    }
+
+    pub fn add(&mut self, draw: &ChainDraw) {
+        self.draws += 1;
+        self.divergences += usize::from(draw.divergent);
+        self.steps += draw.steps;
+        self.values.iter_mut().zip(&draw.theta).for_each(|(chains, value)| chains[draw.chain].push(*value));
+    }
+
+    pub fn report(&self) -> ChainReport {
+        let found: Vec<Convergence> = self.values.par_iter().map(|chains| Convergence::of(chains)).collect();
+        let worst = (0..found.len()).max_by(|&a, &b| found[a].rhat.total_cmp(&found[b].rhat));
+        let smallest = |size: fn(&Convergence) -> f64| found.iter().map(size).fold(f64::NAN, f64::min);
+        ChainReport {
+            chains: self.values.first().map_or(0, Vec::len),
+            warmup: self.warmup,
+            divergences: self.divergences,
+            mean_steps: self.steps as f64 / self.draws as f64,
+            max_rhat: worst.map_or(f64::NAN, |w| found[w].rhat),
+            min_ess_bulk: smallest(|c| c.ess_bulk),
+            min_ess_tail: smallest(|c| c.ess_tail),
+            worst: worst.map_or(String::new(), |w| self.names[w].clone()),
+        }
+    }
 }
 
 /// Shares of draws that sit on, or near, a singularity of the likelihood.
@@ -64,7 +160,6 @@ pub struct CollapseShares {
 }
 
 /// Sums [`Diagnostics`] up, draw by draw.
-#[derive(Default)]
 pub struct DiagnosticsSum {
     draws: usize,
     status: BTreeMap<Status, usize>,
@@ -76,6 +171,23 @@ pub struct DiagnosticsSum {
     at_floor: usize,
     narrow: usize,
     restarts: AdequacySum,
+}
+
+impl Default for DiagnosticsSum {
+    fn default() -> Self {
+        DiagnosticsSum {
+            draws: 0,
+            status: BTreeMap::new(),
+            iterations: 0.0,
+            max_iterations: 0,
+            // The larger of NaN and a number is the number.
+            max_gradient: f64::NAN,
+            judged: 0,
+            at_floor: 0,
+            narrow: 0,
+            restarts: AdequacySum::default(),
+        }
+    }
 }
 
 impl DiagnosticsSum {
@@ -97,6 +209,14 @@ impl DiagnosticsSum {
         }
     }
 
+    /// Adds a draw that no search has found: a prior keeps it from the singularities of a likelihood.
+    pub fn add_sample(&mut self, draw: &Sample) {
+        self.draws += 1;
+        *self.status.entry(draw.status).or_default() += 1;
+        self.iterations += draw.iterations as f64;
+        self.max_iterations = self.max_iterations.max(draw.iterations);
+    }
+
     pub fn draws(&self) -> usize {
         self.draws
     }
@@ -107,10 +227,13 @@ impl DiagnosticsSum {
             status: self.status.iter().map(|(s, n)| (s.name().to_owned(), *n)).collect(),
             mean_iterations: self.iterations / self.draws as f64,
             max_iterations: self.max_iterations,
-            max_gradient: self.max_gradient,
+            max_gradient: (!self.max_gradient.is_nan()).then_some(self.max_gradient),
             collapse: (self.judged > 0)
                 .then(|| CollapseShares { at_floor: share(self.at_floor), narrow: share(self.narrow) }),
             restarts: self.restarts.mean(),
+            chains: None,
+            advi: None,
+            importance: None,
         }
     }
 }
@@ -218,6 +341,18 @@ impl Report {
     /// The report of a path, whose settings stand where repeats do.
     pub fn of_path(self, path: PathReport) -> Report {
         Report { metrics: BTreeMap::new(), path: Some(path), ..self }
+    }
+
+    /// `elbo.csv`, if there was a variational fit.
+    pub fn elbo(&self) -> Option<String> {
+        let line = |(repeat, p): (usize, &ElboPoint)| {
+            let ElboPoint { iteration, elbo, change_mean, change_median } = p;
+            format!("{repeat},{iteration},{elbo:?},{change_mean:?},{change_median:?}\n")
+        };
+        let points = self.repeats.iter().flat_map(|r| r.elbo.iter().map(move |point| (r.repeat, point)));
+        let lines: String = points.map(line).collect();
+        let header = "repeat,iteration,elbo,change_mean,change_median\n";
+        (!lines.is_empty()).then(|| header.to_owned() + &lines)
     }
 
     pub fn draws(&self) -> usize {

@@ -31,6 +31,14 @@ pub enum Purpose {
     Selection = 7,
     /// Monte Carlo estimates that are not part of a posterior (moments of a base measure).
     Auxiliary = 8,
+    /// A chain of NUTS.
+    Chain = 9,
+    /// The fit of ADVI.
+    Variational = 10,
+    /// Draws from the fit of ADVI.
+    VariationalDraw = 11,
+    /// Draws from the proposal of importance sampling.
+    Proposal = 12,
 }
 
 /// All randomness of one repeat. Repeat i of seed s is repeat 0 of seed s + i, so that one repeat of a long run

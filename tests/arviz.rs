@@ -106,3 +106,49 @@ fn arviz_gets_every_draw_in_its_place() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(place.exists("out.nc"));
 }
+
+/// Chains are chains, divergences have ArviZ's name, and its R̂ and effective sizes are ours.
+#[cfg(feature = "nuts")]
+#[test]
+fn arviz_sees_the_same_chains() {
+    let python = std::env::var("NPL_PYTHON").unwrap_or_else(|_| "python3".into());
+    if !has(&python, "arviz") {
+        println!("skipped: {python} has no ArviZ; set NPL_PYTHON to one that has");
+        return;
+    }
+    let place = Place::new();
+    let nuts = "method = \"nuts\"\nmodel.gmm.prior = {}\nnuts = { chains = 3, warmup = 50 }\n";
+    let toml =
+        MIXTURE.replace("sampler.B = 5", &format!("sampler.B = 60\n{nuts}")).replace("repeats = 2\n", "");
+    let toml =
+        toml.replace("model.gmm = {", "model.gmm = { prior = {},").replace("model.gmm.prior = {}\n", "");
+    place.write("n.toml", toml).ok(&["run", "n.toml", "--out", "nuts"]);
+    let script = r#"
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import arviz as az
+from npl_to_arviz import load
+data = load("nuts")
+pi = data["posterior"]["pi"].values[:, :, 0]
+tail = az.ess(pi, method="tail") if az.__version__.startswith("0") else float("nan")
+print(json.dumps([list(pi.shape), str(data["sample_stats"]["diverging"].dtype), float(az.rhat(pi)), float(az.ess(pi)), float(tail)]))
+"#;
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
+    let output = Command::new(&python)
+        .args(["-c", script, scripts.to_str().unwrap()])
+        .current_dir(place.path("."))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found: Value =
+        serde_json::from_str(&said).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    assert_eq!((&found[0], &found[1]), (&serde_json::json!([3, 20]), &serde_json::json!("bool")));
+    let summary = place.read("nuts/summary.csv");
+    let line: Vec<f64> =
+        summary.lines().nth(1).unwrap().split(',').skip(1).map(|c| c.parse().unwrap()).collect();
+    for (ours, theirs) in line[line.len() - 3..].iter().zip(2..5) {
+        if let Some(theirs) = found[theirs].as_f64() {
+            assert!((ours / theirs - 1.0).abs() < 1e-8, "{ours} for {theirs}");
+        }
+    }
+}

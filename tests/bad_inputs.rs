@@ -557,7 +557,7 @@ fn starts_that_do_not_fit() {
         ("{ run = { path = \"draws\", draw = 0 } }", "draw"),
         ("{ run = { pth = \"draws\" } }", "path"),
         ("{ best_off = 3 }", "best_of"),
-        ("\"advi\"", "sampler.fixed_init"),
+        ("\"advy\"", "did you mean `advi`?"),
     ] {
         let set = format!("sampler.fixed_init={init}");
         refused(&place, init, &["run", "e.toml", "--set", &set], &["sampler.fixed_init", says]);

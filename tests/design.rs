@@ -181,7 +181,8 @@ fn the_empirical_measure_and_base_measures_have_case_weights() {
     let shares = COUNTS.map(|c| c / total);
     assert_eq!(Measure::empirical(&data).weights().0, shares);
     let labelled = Dataset::new(data.x.clone(), Some(Array1::zeros(5)), vec!["x".into()]);
-    let base = BernoulliResponse::new(0.3, std::sync::Arc::new(labelled.with_design(data.design.clone())));
+    let base =
+        BernoulliResponse::new(vec![0.3; 5], std::sync::Arc::new(labelled.with_design(data.design.clone())));
     for (i, share) in base.shares().unwrap().iter().enumerate() {
         let response = if i < 5 { 0.3 } else { 0.7 };
         assert_close("share of an atom", *share, response * shares[i % 5], 1e-15);
@@ -234,7 +235,7 @@ fn a_weighted_intercept_follows_a_beta_law() {
         for (prior, a, b) in [("", 7.0, 4.25), (prior, 8.0, 7.25)] {
             let model = format!("[model.logistic]\npenalty = \"none\"\n{prior}");
             let draws = run(&on(&data, seed, keys, &model));
-            assert!(draws.iter().all(|d| d.minimum.gradient < 1e-8));
+            assert!(draws.iter().all(|d| d.extra[2] < 1e-8));
             let p: Vec<f64> = entry(&draws, 0).iter().map(|b| 1.0 / (1.0 + (-b).exp())).collect();
             assert_beta(&format!("seed {seed}"), &p, a, b);
         }

@@ -4,8 +4,8 @@ mod support;
 
 use std::io::Write;
 
-use npl::bootstrap::Draw;
 use npl::optim::Status;
+use npl::samples::Sample;
 use npl::study::Trial;
 use statrs::distribution::{Beta, Binomial, ContinuousCDF, Discrete};
 use support::{SEEDS, assert_distribution, run, study};
@@ -52,8 +52,8 @@ fn experiment(
     )
 }
 
-fn sigmoid(draws: &[Draw]) -> Vec<f64> {
-    draws.iter().map(|d| 1.0 / (1.0 + (-d.minimum.theta.last().unwrap()).exp())).collect()
+fn sigmoid(draws: &[Sample]) -> Vec<f64> {
+    draws.iter().map(|d| 1.0 / (1.0 + (-d.theta.last().unwrap()).exp())).collect()
 }
 
 /// Weights inside the two classes add up to Beta(6, 4), and the intercept alone fits the share of ones exactly.
@@ -63,7 +63,7 @@ fn an_intercept_alone_follows_a_beta_law() {
     let law = Beta::new(6.0, 4.0).unwrap();
     for seed in SEEDS {
         let draws = run(&experiment(seed, 20_000, &data, "columns = []", "penalty = \"none\"", ""));
-        assert!(draws.iter().all(|d| d.minimum.status == Status::Ok));
+        assert!(draws.iter().all(|d| d.status == Status::Ok));
         assert_distribution(&format!("seed {seed}"), &sigmoid(&draws), |x| law.cdf(x));
     }
 }
@@ -112,10 +112,10 @@ fn the_score_identities_hold_at_every_draw() {
         let trial = study.trial(0).unwrap();
         let draws = run(&experiment(1, 50, &data, "", model, ""));
         for draw in &draws {
-            assert_eq!(draw.minimum.status, Status::Ok, "{model}");
+            assert_eq!(draw.status, Status::Ok, "{model}");
             let (residual, scores) = scores(&trial, draw);
             assert!(residual.abs() < 1e-8, "{model}");
-            for (score, beta) in scores.iter().zip(&draw.minimum.theta) {
+            for (score, beta) in scores.iter().zip(&draw.theta) {
                 assert!((score - slope(*beta)).abs() < 1e-8, "{model}: at {beta}");
             }
         }
@@ -123,10 +123,10 @@ fn the_score_identities_hold_at_every_draw() {
 }
 
 /// Σ w (y − η), and Σ w (y − η) xⱼ of each covariate, at a draw.
-fn scores(trial: &Trial, draw: &Draw) -> (f64, Vec<f64>) {
+fn scores(trial: &Trial, draw: &Sample) -> (f64, Vec<f64>) {
     let f = trial.prior.posterior_draw(&trial.train, trial.seed, draw.index);
     let (mass, ones) = f.responses();
-    let theta = &draw.minimum.theta;
+    let theta = &draw.theta;
     let residual = |i: usize| {
         let margin = trial.train.x.row(i).iter().zip(theta).map(|(x, b)| x * b).sum::<f64>() + theta[3];
         ones[i] - mass[i] / (1.0 + (-margin).exp())
@@ -141,9 +141,9 @@ fn the_lasso_sets_coefficients_to_zero_and_meets_its_optimality_conditions() {
     let data = covariates(false);
     let text = experiment(2, 40, &data, "", "penalty = \"lasso\"\ngamma = 0.12", "");
     let (draws, trial) = (run(&text), study(&text).trial(0).unwrap());
-    assert!(draws.iter().any(|d| d.minimum.theta[..3].contains(&0.0)));
+    assert!(draws.iter().any(|d| d.theta[..3].contains(&0.0)));
     for draw in &draws {
-        for (score, beta) in scores(&trial, draw).1.iter().zip(&draw.minimum.theta) {
+        for (score, beta) in scores(&trial, draw).1.iter().zip(&draw.theta) {
             if *beta == 0.0 {
                 assert!(score.abs() <= 0.12 + 1e-6);
             } else {
@@ -157,7 +157,7 @@ fn the_lasso_sets_coefficients_to_zero_and_meets_its_optimality_conditions() {
 fn a_penalty_of_strength_zero_is_no_penalty_to_the_last_bit() {
     let data = covariates(false);
     let theta = |model: &str| -> Vec<Vec<f64>> {
-        run(&experiment(3, 20, &data, "", model, "")).into_iter().map(|d| d.minimum.theta).collect()
+        run(&experiment(3, 20, &data, "", model, "")).into_iter().map(|d| d.theta).collect()
     };
     assert_eq!(
         theta("penalty = { student_t = { a = 1.0, b = 1.0 } }\ngamma = 0"),
@@ -172,7 +172,7 @@ fn swapping_the_labels_changes_the_sign() {
     let (one, other) =
         (run(&experiment(1, 30, &one, "", model, "")), run(&experiment(1, 30, &other, "", model, "")));
     for (a, b) in one.iter().zip(&other) {
-        assert!(a.minimum.theta.iter().zip(&b.minimum.theta).all(|(a, b)| (a + b).abs() < 1e-6));
+        assert!(a.theta.iter().zip(&b.theta).all(|(a, b)| (a + b).abs() < 1e-6));
     }
 }
 
@@ -181,9 +181,9 @@ fn swapping_the_labels_changes_the_sign() {
 fn separable_data_are_reported_not_left_to_diverge() {
     let data = file("x,y\n-2,0\n-1,0\n1,1\n2,1\n");
     let free = run(&experiment(1, 20, &data, "", "penalty = \"none\"", ""));
-    assert!(free.iter().all(|d| d.minimum.status == Status::Separated));
+    assert!(free.iter().all(|d| d.status == Status::Separated));
     let penalised = run(&experiment(1, 20, &data, "", "penalty = \"ridge\"", ""));
-    assert!(penalised.iter().all(|d| d.minimum.status == Status::Ok));
+    assert!(penalised.iter().all(|d| d.status == Status::Ok));
 }
 
 /// Draws are the same bits whatever block they are in.
@@ -194,7 +194,7 @@ fn a_draw_does_not_depend_on_its_block() {
     let long = run(&experiment(1, 40, &data, "", model, ""));
     for b in [1, 7, 16, 33] {
         let short = run(&experiment(1, b, &data, "", model, ""));
-        assert!(short.iter().zip(&long).all(|(s, l)| s.minimum == l.minimum), "B = {b}");
+        assert!(short.iter().zip(&long).all(|(s, l)| s == l), "B = {b}");
     }
 }
 
@@ -205,11 +205,11 @@ fn a_plain_search_stops_early_and_close() {
     let model = "penalty = { student_t = { a = 1.0, b = 1.0 } }";
     let tight = run(&experiment(1, 40, &data, "", model, ""));
     let plain = run(&experiment(1, 40, &data, "", model, "[optimiser]\nchange = 2.2e-9"));
-    assert!(tight.iter().all(|d| d.minimum.gradient <= 1e-9));
-    assert!(plain.iter().any(|d| d.minimum.gradient > 1e-7), "none stopped early");
+    assert!(tight.iter().all(|d| d.extra[2] <= 1e-9));
+    assert!(plain.iter().any(|d| d.extra[2] > 1e-7), "none stopped early");
     for (tight, plain) in tight.iter().zip(&plain) {
-        assert_eq!(plain.minimum.status, Status::Ok);
-        let excess = plain.minimum.value - tight.minimum.value;
+        assert_eq!(plain.status, Status::Ok);
+        let excess = plain.objective - tight.objective;
         assert!((-1e-12..1e-4).contains(&excess), "{excess}");
     }
 }
@@ -220,7 +220,7 @@ fn coefficients_start_from_a_standard_normal_unless_told_otherwise() {
     let data = covariates(false);
     let told = experiment(1, 20, &data, "", "penalty = \"ridge\"", "");
     let silent = told.lines().filter(|l| !l.starts_with("init.")).collect::<Vec<_>>().join("\n");
-    let thetas = |toml: &str| run(toml).into_iter().map(|d| d.minimum.theta).collect::<Vec<_>>();
+    let thetas = |toml: &str| run(toml).into_iter().map(|d| d.theta).collect::<Vec<_>>();
     assert_eq!(thetas(&told), thetas(&silent));
     let rows = told.replace("init.beta = { normal = [0.0, 1.0] }", "init.beta = \"data\"");
     let refused = std::panic::catch_unwind(|| study(&rows));

@@ -11,6 +11,7 @@ use npl::model::Model;
 use npl::optim::Status;
 use npl::process::{Measure, Prior, Truncation, base};
 use npl::rng::{Purpose, Seed};
+use npl::samples::Sample;
 
 const TWO: &str = "[gmm]\nK = 2\nvariance_floor = 1e-8";
 const THREE: &str = "[gmm]\nK = 3\nvariance_floor = 1e-8";
@@ -300,11 +301,11 @@ fn the_floor_holds_and_the_collapsed_share_is_the_count() {
     let sd = Moments::of_values(overlapping().x.as_slice().unwrap()).m2.sqrt();
     for seed in SEEDS {
         let (report, draws) = run_with_report(&experiment(seed, 500, &file, &rest));
-        let least = |d: &Draw| d.minimum.theta[6..].iter().copied().fold(f64::INFINITY, f64::min);
+        let least = |d: &Sample| d.theta[6..].iter().copied().fold(f64::INFINITY, f64::min);
         assert!(draws.iter().all(|d| least(d) >= floor));
         let on_floor = draws.iter().filter(|d| least(d) == floor).count();
         let narrow = draws.iter().filter(|d| least(d).sqrt() < 0.1 * sd).count();
-        let collapsed = draws.iter().filter(|d| d.minimum.status == Status::Collapsed).count();
+        let collapsed = draws.iter().filter(|d| d.status == Status::Collapsed).count();
         assert!(on_floor > 0, "the check needs draws on the floor");
         assert_eq!(collapsed, on_floor);
         let shares = report.diagnostics.collapse.unwrap();

@@ -6,10 +6,10 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use npl::bootstrap::Draw;
 use npl::config::{Document, Experiment};
 use npl::data::files::SearchPath;
 use npl::runner::run_repeat;
+use npl::samples::Sample;
 use npl::study::Study;
 
 /// The first folder that holds `file`.
@@ -41,7 +41,8 @@ fn shipped(name: &str, folder: PathBuf, sets: &[&str]) -> Study {
 fn the_toy_mixture_has_the_papers_predictive_density() {
     let Some(folder) = folder_with("toy/gmm_toy_sep_train.csv") else { return };
     let study = shipped("gmm_toy_fixed.toml", folder, &["sampler.B=1000"]);
-    let repeat = run_repeat(&study, 0, &support::pool(2), &AtomicBool::new(false), |_| Ok(())).unwrap();
+    let repeat =
+        run_repeat(&study, 0, &support::pool(2), &AtomicBool::new(false), |_| Ok(()), |_| ()).unwrap();
     let lppd = repeat.lppd.expect("there are test rows");
     assert!((lppd.value + 1.7984).abs() < 1.6e-3, "{lppd:?}");
 }
@@ -71,13 +72,14 @@ fn the_mixture_of_digits_keeps_five_components() {
     let study = shipped("mnist.toml", folder, &["sampler.B=4"]);
     let trial = study.trial(0).unwrap();
     assert_eq!((trial.train.n(), trial.test.unwrap().n(), trial.train.d()), (10_000, 2_500, 784));
-    let five_live = |draw: Draw| {
-        let mut weights = draw.minimum.theta[..10].to_vec();
+    let five_live = |draw: Sample| {
+        let mut weights = draw.theta[..10].to_vec();
         weights.sort_unstable_by(f64::total_cmp);
         assert!(weights[4] < 0.005 && weights[5] > 0.05, "{weights:?}");
         Ok(())
     };
-    let repeat = run_repeat(&study, 0, &support::pool(2), &AtomicBool::new(false), five_live).unwrap();
+    let repeat =
+        run_repeat(&study, 0, &support::pool(2), &AtomicBool::new(false), five_live, |_| ()).unwrap();
     let lppd = repeat.lppd.expect("there are test rows");
     assert!((1900.0..2300.0).contains(&lppd.value), "{lppd:?}");
 }

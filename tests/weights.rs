@@ -96,7 +96,7 @@ fn cases() -> Vec<Case> {
         case("exact history", exact(Empirical::new(history())), data(), Box::new(atoms(vec![0.25; 4]))),
         case(
             "exact response",
-            exact(BernoulliResponse::new(0.3, std::sync::Arc::new(labelled()))),
+            exact(BernoulliResponse::new(vec![0.3; 5], std::sync::Arc::new(labelled()))),
             labelled(),
             Box::new(atoms(response)),
         ),
@@ -256,7 +256,7 @@ fn exact_weights_are_beta_at_every_atom_of_the_base_measure() {
     let mass = 5.0 + ALPHA;
     let (of_history, of_response) = (
         exact(Empirical::new(history())),
-        exact(BernoulliResponse::new(0.3, std::sync::Arc::new(labelled()))),
+        exact(BernoulliResponse::new(vec![0.3; 5], std::sync::Arc::new(labelled()))),
     );
     for seed in SEEDS {
         let history_draws = draws(&of_history, &data(), seed);
@@ -279,7 +279,7 @@ fn exact_weights_are_beta_at_every_atom_of_the_base_measure() {
 
 #[test]
 fn pseudo_responses_are_bernoulli_and_independent_of_the_row() {
-    let base = BernoulliResponse::new(0.3, std::sync::Arc::new(labelled()));
+    let base = BernoulliResponse::new(vec![0.3; 5], std::sync::Arc::new(labelled()));
     for seed in SEEDS {
         let sample = base.sample(50_000, &mut Seed(seed).stream(npl::rng::Purpose::PseudoSamples, 0, 0));
         let y = sample.y.as_ref().unwrap();
@@ -414,8 +414,5 @@ fn a_vanishing_alpha_is_the_bayesian_bootstrap_draw_by_draw() {
 fn alpha_zero_ignores_the_rest_of_the_prior() {
     let file = file_of(&FIVE);
     let prior = "[model.mean]\n[prior]\nalpha = 0.0\nT = 7\nbase = { normal = { mean = 0.0, sd = 1.0 } }";
-    assert_eq!(
-        bits(&run(&experiment(1, 100, &file, prior))),
-        bits(&run(&experiment(1, 100, &file, "[model.mean]")))
-    );
+    assert_eq!(run(&experiment(1, 100, &file, prior)), run(&experiment(1, 100, &file, "[model.mean]")));
 }

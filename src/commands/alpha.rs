@@ -9,7 +9,7 @@ use npl::error::Error;
 use npl::process::Prior;
 use npl::rng::Purpose;
 use npl::runner::run_repeat;
-use npl::samples::Summary;
+use npl::samples::{Sample, Summary};
 
 use super::text::{number, render};
 use super::{load, pool, print};
@@ -69,14 +69,15 @@ fn from_sd(columns: &[(String, f64)], sd: f64, format: Format) -> Result<String>
     Ok(render(&rows, format))
 }
 
-/// The prior alone: no rows of data.
+/// The prior alone: no rows of data. It is that of the bootstrap, whatever the experiment's method.
 fn prior_sets(alpha: Option<f64>, draws: u32) -> Vec<String> {
-    let fixed = ["data.rows=0".to_owned(), "repeats=1".to_owned(), format!("sampler.B={draws}")];
-    fixed.into_iter().chain(alpha.map(|a| format!("prior.alpha={a:?}"))).collect()
+    let fixed = ["method=npl", "data.rows=0", "repeats=1"].map(String::from);
+    let fixed = fixed.into_iter().chain([format!("sampler.B={draws}")]);
+    fixed.chain(alpha.map(|a| format!("prior.alpha={a:?}"))).collect()
 }
 
 fn base_sds(config: &Path, args: &AlphaArgs) -> Result<Vec<(String, f64)>> {
-    let study = load(config, &args.overrides, &[])?;
+    let study = load(config, &args.overrides, &["method=npl".to_owned()])?;
     let trial = study.trial(0)?;
     let Prior::Dp { base, .. } = &trial.prior else {
         let message = format!(
@@ -101,12 +102,13 @@ fn simulate(config: &Path, args: &AlphaArgs) -> Result<String> {
         let study = load(config, &args.overrides, &prior_sets(Some(alpha), args.draws))?;
         let names = study.trial(0)?.model.names();
         let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-        run_repeat(&study, 0, &pool, &AtomicBool::new(false), |draw| {
+        let on_draw = |draw: Sample| {
             if !draw.failed() {
-                columns.iter_mut().zip(&draw.minimum.theta).for_each(|(column, t)| column.push(*t));
+                columns.iter_mut().zip(&draw.theta).for_each(|(column, t)| column.push(*t));
             }
             Ok(())
-        })?;
+        };
+        run_repeat(&study, 0, &pool, &AtomicBool::new(false), on_draw, |_| ())?;
         let summaries = names.iter().zip(columns).map(|(name, column)| Summary::of(name, column));
         by_value.push(summaries.collect::<Vec<_>>());
     }

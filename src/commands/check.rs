@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ndarray::Array1;
+use npl::bayes::LogDensity;
 use npl::bootstrap::posterior_bootstrap;
-use npl::config::printable;
+use npl::config::{Method, printable};
 use npl::data::Dataset;
 use npl::data::prepare::{Dummies, Notes};
 use npl::kernel::Level;
 use npl::math::{mean, sd};
-use npl::runner::label;
+use npl::runner::{label, statistics};
 use npl::samples::{Format, STATISTICS, STRIP};
 use npl::study::{Study, Trial};
 
@@ -41,7 +42,7 @@ pub fn check(args: CheckArgs) -> Result<()> {
 
 fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
     let trial = study.trial(0)?;
-    let names = trial.model.names();
+    let names = study.parameters(&trial);
     let (n, d, p) = (trial.train.n(), trial.train.d(), names.len());
     let mut lines = data(study, &trial);
     let shown =
@@ -68,19 +69,27 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
             )
         }
     });
-    let per_draw = time_draws(study, pool)?;
-    let total = per_draw * (study.draws() * rounds) as f64;
     let threads = pool.current_num_threads();
-    lines.push(format!(
-        "time        about {} on {threads} threads, {} a draw ({} kernels)",
-        seconds(total),
-        if per_draw < 1e-3 {
-            format!("{:.1} µs", per_draw * 1e6)
-        } else {
-            format!("{:.1} ms", per_draw * 1e3)
-        },
-        Level::current().name()
-    ));
+    match study.experiment.method {
+        Method::Npl => {
+            let per_draw = time_draws(study, pool)?;
+            let total = per_draw * (study.draws() * rounds) as f64;
+            let kernels = Level::current().name();
+            let (total, per_draw) = (seconds(total), short(per_draw));
+            lines.push(format!(
+                "time        about {total} on {threads} threads, {per_draw} a draw ({kernels} kernels)"
+            ));
+        }
+        method => lines.extend(conventional_cost(study, &trial, method)?),
+    }
+    let unused = study.unused();
+    if !unused.is_empty() {
+        lines.push(format!(
+            "not used    by method \"{}\": {}",
+            study.experiment.method.name(),
+            unused.join(", ")
+        ));
+    }
     // A path holds the draws of one setting, and writes those of the parameters to keep.
     let (held, written) = match &study.experiment.path {
         Some(path) => (study.draws(), path.keep.len()),
@@ -93,7 +102,8 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
     lines.push(format!("memory      about {}", bytes(memory + strip + 1e7)));
     if written > 0 {
         let samples = &study.experiment.output.samples;
-        let (rows, columns) = (study.draws() * rounds, written + STATISTICS.len());
+        let (rows, columns) =
+            (study.draws() * rounds, written + STATISTICS.len() + statistics(study.experiment.method).len());
         let size = smaller(samples, rows, columns).unwrap_or_else(|| {
             let format = Format::of(samples).expect("checked with the experiment");
             format!("about {}", bytes(format.size(rows, columns)))
@@ -209,6 +219,61 @@ fn response(y: &Array1<f64>, part: &str) -> Option<String> {
     }
     let y = y.as_slice().expect("responses are contiguous");
     Some(format!("mean {:.4}, sd {:.4} in {n} {part} rows", mean(y), sd(y)))
+}
+
+fn short(seconds: f64) -> String {
+    if seconds < 1e-3 { format!("{:.1} µs", seconds * 1e6) } else { format!("{:.1} ms", seconds * 1e3) }
+}
+
+/// What can be said of a cost that depends on the shape of a posterior: what one evaluation of it takes, and how many
+/// there will be.
+fn conventional_cost(study: &Study, trial: &Trial, method: Method) -> Result<Vec<String>> {
+    let posterior = study.posterior(trial.model.as_ref(), &trial.train)?;
+    let origin = vec![0.0; posterior.dim()];
+    let mut gradient = origin.clone();
+    let (mut evaluations, started) = (0, Instant::now());
+    while evaluations < 3 || started.elapsed().as_secs_f64() < TIMED {
+        posterior.evaluate(&origin, &mut gradient);
+        evaluations += 1;
+    }
+    let one = started.elapsed().as_secs_f64() / evaluations as f64;
+    let (rounds, draws) = (study.rounds(), study.draws());
+    let each = format!("the posterior density and its gradient take {}", short(one));
+    let chains = || {
+        let nuts = study.nuts();
+        let (chains, warmup) = (nuts.chains.get(), nuts.warmup.get());
+        let trajectories = warmup * chains + draws;
+        let longest = (1u64 << nuts.max_depth.get()) - 1;
+        let parallel = chains.min(std::thread::available_parallelism().map_or(1, |n| n.get())) as f64;
+        let most = seconds(one * (trajectories * rounds) as f64 * longest as f64 / parallel);
+        format!(
+            "            {trajectories} trajectories of 1 to {longest} gradients a repeat: at most {most} in all"
+        )
+    };
+    let mut lines = vec![format!("time        {each}")];
+    match method {
+        Method::Nuts => lines.push(chains()),
+        Method::MdpNpl if study.experiment.nuts.is_some() => {
+            lines.push(chains());
+            lines.push(format!("            then {draws} bootstrap draws x {}", counted(rounds, "repeat")));
+        }
+        Method::Advi => {
+            let advi = study.advi();
+            let (most, every) = (advi.max_iterations.get(), advi.elbo_every.get());
+            let gradients =
+                most * advi.gradient_samples.get() + most / every * advi.elbo_samples.get() + draws;
+            let most = seconds(one * (gradients * rounds) as f64);
+            lines.push(format!(
+                "            at most {gradients} of them a repeat: {most} in all on one thread"
+            ));
+        }
+        Method::Importance => {
+            let most = seconds(one * (draws * rounds) as f64);
+            lines.push(format!("            a density for each draw: at most {most} in all on one thread"));
+        }
+        Method::Npl | Method::MdpNpl => {}
+    }
+    Ok(lines)
 }
 
 /// Seconds per draw, from the first draws of the real thing.

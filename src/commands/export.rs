@@ -29,6 +29,12 @@ pub fn export(args: ExportArgs) -> Result<()> {
             format!("--repeat {}: the experiment has repeats 1 to {}", args.repeat, study.repeats());
         return Err(Error::input(message).into());
     }
+    let method = study.experiment.method;
+    if !method.is_bootstrap() {
+        let message =
+            format!("export writes the weights of the bootstrap, and method \"{}\" has none", method.name());
+        return Err(Error::input(message).into());
+    }
     refuse_other_files(&args.out, args.force)?;
     let cancel = interruptible()?;
     let trial = study.trial(args.repeat - 1)?.scheme(&pool(&args.overrides)?, &cancel)?;
@@ -40,7 +46,7 @@ pub fn export(args: ExportArgs) -> Result<()> {
     }
     let draws = u64::from(args.draws);
     folder.weights(&trial, draws)?;
-    if let Prior::Dp { .. } = trial.prior {
+    if let Prior::Dp { .. } | Prior::Mdp { .. } = trial.prior {
         folder.pseudo_samples(&trial, draws)?;
     }
     if !trial.model.blocks().is_empty() {

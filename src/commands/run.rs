@@ -8,15 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use npl::bootstrap::Draw;
 use npl::config::printable;
 use npl::error::Error;
 use npl::kernel::Level;
-use npl::optim::Minimum;
 use npl::path::SettingDraws;
 use npl::report::{HEADER, PathReport, Repeat, Report};
-use npl::runner::{label, run_repeat};
-use npl::samples::{Format, Summary, Writer, columns};
+use npl::runner::{label, run_repeat, statistics};
+use npl::samples::{Format, Sample, Summary, Writer, columns};
 use npl::store::{self, AtomicFile, DrawFile, Machine, Manifest, RunDir};
 use npl::study::Study;
 
@@ -99,7 +97,8 @@ fn closed(e: std::io::Error) -> Error {
 
 impl Outputs {
     fn create(study: &Study, args: &RunArgs, folder: &RunDir) -> Result<Outputs> {
-        let names = study.trial(0)?.model.names();
+        let names = study.parameters(&study.trial(0)?);
+        let own = statistics(study.experiment.method);
         let rows = study.draws() * study.rounds();
         let path = match &study.experiment.path {
             Some(config) => {
@@ -115,7 +114,7 @@ impl Outputs {
             None => names.clone(),
         };
         let samples = &study.experiment.output.samples;
-        let file_columns = columns(&written, args.names);
+        let file_columns = columns(own, &written, args.names);
         let draws = match written.is_empty() {
             true => None,
             false => {
@@ -129,7 +128,7 @@ impl Outputs {
         let stdout = match args.samples {
             Some(_) => {
                 let out = BufWriter::new(std::io::stdout());
-                let columns = columns(&names, args.names);
+                let columns = columns(own, &names, args.names);
                 let mut out = Writer::new(out, Format::Csv, &columns, 0).map_err(closed)?;
                 out.flush().map_err(closed)?;
                 Some(out)
@@ -140,7 +139,7 @@ impl Outputs {
     }
 
     /// Adds a draw; rounds are counted from 1.
-    fn put(&mut self, round: usize, draw: &Draw) -> npl::error::Result<()> {
+    fn put(&mut self, round: usize, draw: &Sample) -> npl::error::Result<()> {
         match (&mut self.draws, &self.path) {
             (Some(draws), None) => draws.put(round, draw)?,
             (Some(draws), Some(path)) => draws.put(round, &path.kept_of(draw))?,
@@ -156,10 +155,9 @@ impl Outputs {
 
 impl PathFile {
     /// The draw with the kept parameters alone.
-    fn kept_of(&self, draw: &Draw) -> Draw {
-        let theta = self.kept.iter().map(|&j| draw.minimum.theta[j]).collect();
-        let minimum = Minimum { theta, ..draw.minimum };
-        Draw { minimum, earlier: Vec::new(), values: draw.values.clone(), ..*draw }
+    fn kept_of(&self, draw: &Sample) -> Sample {
+        let theta = self.kept.iter().map(|&j| draw.theta[j]).collect();
+        Sample { theta, extra: draw.extra.clone(), ..*draw }
     }
 }
 
@@ -177,23 +175,22 @@ fn sample(
     for round in 0..study.rounds() {
         let setting = values.get(round).map(|_| study.setting(round)).transpose()?;
         let (study, repeat) = setting.as_ref().map_or((study, round), |setting| (setting, 0));
-        let names = setting.as_ref().map(|s| Ok::<_, Error>(s.trial(0)?.model.names())).transpose()?;
+        let names = setting.as_ref().map(|s| Ok::<_, Error>(s.parameters(&s.trial(0)?))).transpose()?;
         let mut posterior = names.map(|names| SettingDraws::new(names, study.draws()));
         let mut flushed = Instant::now();
-        let on_draw = |draw: Draw| {
+        let on_draw = |draw: Sample| {
             outputs.put(round + 1, &draw)?;
             if let Some(posterior) = posterior.as_mut().filter(|_| !draw.failed()) {
-                posterior.add(&draw.minimum.theta);
+                posterior.add(&draw.theta);
             }
             // A reader that has seen enough is noticed at a flush.
             if flushed.elapsed() > Duration::from_millis(50) {
                 outputs.flush_stdout()?;
                 flushed = Instant::now();
             }
-            bar.inc(1);
             Ok(())
         };
-        let done = run_repeat(study, repeat, pool, cancel, on_draw)?;
+        let done = run_repeat(study, repeat, pool, cancel, on_draw, |more| bar.inc(more))?;
         repeats.push(Repeat { repeat: round + 1, ..done });
         if let (Some(path), Some(posterior)) = (&mut outputs.path, posterior) {
             let value = values[round].to_string();
@@ -257,6 +254,8 @@ impl Results<'_> {
         path.as_mut().map_or(Ok(()), AtomicFile::settle)?;
         let posterior = if path.is_some() { store::PATH } else { store::SUMMARY };
         files.extend([posterior, store::REPORT, store::REPORT_JSON, store::CONFIG].map(String::from));
+        let elbo = self.report.elbo();
+        files.extend(elbo.is_some().then(|| store::ELBO.to_owned()));
         folder.begin_replacing(&files)?;
         // The experiment comes first: a run that dies here is known for what it was, and may be run again.
         store::write_file(&folder.file(store::CONFIG), self.resolved)?;
@@ -264,8 +263,7 @@ impl Results<'_> {
         match path {
             Some(path) => path.commit()?,
             None => {
-                let lines = summaries.iter().flatten().map(|s| s.line() + "\n").collect::<String>();
-                let text = format!("{}\n{lines}", Summary::header());
+                let text = Summary::table(summaries.as_deref().unwrap_or_default());
                 store::write_file(&folder.file(store::SUMMARY), &text)?;
             }
         }
@@ -274,6 +272,7 @@ impl Results<'_> {
         store::write_file(&folder.file(store::REPORT), &format!("{HEADER}\n{lines}"))?;
         let json = serde_json::to_string_pretty(self.report)? + "\n";
         store::write_file(&folder.file(store::REPORT_JSON), &json)?;
+        elbo.map_or(Ok(()), |text| store::write_file(&folder.file(store::ELBO), &text))?;
         let manifest = self.manifest(&files, clock, pool.current_num_threads(), seconds)?;
         let json = serde_json::to_string_pretty(&manifest)? + "\n";
         store::write_file(&folder.file(store::MANIFEST), &json)?;

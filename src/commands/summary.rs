@@ -1,9 +1,11 @@
 //! `npl summary`: the posterior in numbers, and how far to trust them.
 
 use anyhow::Result;
+use npl::bayes::importance::Weights;
 use npl::config::printable;
 use npl::error::Error;
-use npl::report::{Diagnostics, OverRepeats, PathReport, Report};
+use npl::math::{mean, sd};
+use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport, Report};
 use npl::samples::{Samples, Summary};
 use npl::store;
 
@@ -28,8 +30,7 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     }
     let parameters = Samples::open(&store::samples_of(&args.run)?)?.summarise(args.repeat)?;
     if args.format == Format::Csv {
-        let lines: String = parameters.iter().map(|s| s.line() + "\n").collect();
-        return print(format!("{}\n{lines}", Summary::header()).as_bytes());
+        return print(Summary::table(&parameters).as_bytes());
     }
     let mut out = render(&rows(&parameters), args.format);
     if parameters.len() > LISTED {
@@ -79,16 +80,20 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
 
 fn rows(parameters: &[Summary]) -> Vec<Vec<String>> {
     let titles = ["parameter", "mean", "mcse", "sd", "2.5 %", "10 %", "50 %", "90 %", "97.5 %"];
+    let chains = parameters.first().is_some_and(|s| s.convergence.is_some());
+    let more: &[&str] = if chains { &["R-hat", "ESS bulk", "ESS tail"] } else { &[] };
+    let titles: Vec<String> = titles.iter().chain(more).map(|t| t.to_string()).collect();
     let line = |s: &Summary| {
         let e = s.mcse_mean;
         let mut row =
             vec![s.parameter.clone(), number(s.mean, e), format!("{e:.1e}"), number(s.sd, s.mcse_sd)];
         row.extend(s.quantiles.iter().zip(s.mcse_quantiles).map(|(&q, e)| number(q, e)));
+        row.extend(s.convergence.iter().flat_map(|c| {
+            [format!("{:.3}", c.rhat), format!("{:.0}", c.ess_bulk), format!("{:.0}", c.ess_tail)]
+        }));
         row
     };
-    std::iter::once(titles.map(String::from).to_vec())
-        .chain(parameters.iter().take(LISTED).map(line))
-        .collect()
+    std::iter::once(titles).chain(parameters.iter().take(LISTED).map(line)).collect()
 }
 
 /// What a person needs to know of a run, in a few lines.
@@ -142,11 +147,15 @@ fn found(report: &Report) -> String {
         *status.entry(name.as_str()).or_insert(0) += count;
     }
     let counts: Vec<String> = status.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    let mut out = format!(
-        "  searches  {}; {:.0} iterations on average\n",
-        counts.join(", "),
-        average(&|d| d.mean_iterations)
-    );
+    let mut out = conventional(&each);
+    // Only the bootstrap searches, and only it has gradients left.
+    if each.iter().any(|d| d.max_gradient.is_some()) {
+        out += &format!(
+            "  searches  {}; {:.0} iterations on average\n",
+            counts.join(", "),
+            average(&|d| d.mean_iterations)
+        );
+    }
     if each.iter().all(|d| d.collapse.is_some()) {
         let share =
             |f: &dyn Fn(npl::report::CollapseShares) -> f64| average(&|d| f(d.collapse.unwrap_or_default()));
@@ -173,6 +182,58 @@ fn found(report: &Report) -> String {
     }
     out + &by_restarts(report)
 }
+
+/// Chains, variational fits and weights: what their draws are worth.
+fn conventional(each: &[&Diagnostics]) -> String {
+    let mut out = String::new();
+    let chains: Vec<&ChainReport> = each.iter().filter_map(|d| d.chains.as_ref()).collect();
+    if let Some(first) = chains.first() {
+        let worst = chains.iter().max_by(|a, b| a.max_rhat.total_cmp(&b.max_rhat)).unwrap_or(first);
+        let smallest = |f: fn(&ChainReport) -> f64| chains.iter().map(|c| f(c)).fold(f64::NAN, f64::min);
+        let divergences: usize = chains.iter().map(|c| c.divergences).sum();
+        let steps = chains.iter().map(|c| c.mean_steps).sum::<f64>() / chains.len() as f64;
+        out += &format!(
+            "  chains    {} after {} draws of warm-up; {divergences} divergences; {steps:.0} steps a draw\n            R-hat at most {:.3} ({}), ESS at least {:.0} bulk, {:.0} tail\n",
+            first.chains,
+            first.warmup,
+            worst.max_rhat,
+            printable(&worst.worst),
+            smallest(|c| c.min_ess_bulk),
+            smallest(|c| c.min_ess_tail)
+        );
+        if worst.max_rhat.is_nan() || worst.max_rhat > MIXED {
+            out += "            the chains have not mixed: these draws are not the posterior, only where chains went\n";
+        }
+    }
+    let fits: Vec<&AdviReport> = each.iter().filter_map(|d| d.advi.as_ref()).collect();
+    if let Some(first) = fits.first() {
+        let converged = fits.iter().filter(|f| f.converged).count();
+        out += &format!(
+            "  ADVI      {converged} of {} fits converged; {} iterations, ELBO {:.1} (elbo.csv has the way there)\n",
+            fits.len(),
+            first.iterations,
+            first.elbo
+        );
+    }
+    let weights: Vec<&Weights> = each.iter().filter_map(|d| d.importance.as_ref()).collect();
+    if let Some(first) = weights.first() {
+        let sizes: Vec<f64> = weights.iter().map(|w| w.ess).collect();
+        let spread =
+            if sizes.len() > 1 { format!(", sd {:.2} over repeats", sd(&sizes)) } else { String::new() };
+        out += &format!(
+            "  weights   ESS {:.2}{spread}; the largest has {} of all; {} of {} draws kept, the others weigh nothing\n            log marginal likelihood {:.2}\n",
+            mean(&sizes),
+            percent(first.largest),
+            first.kept,
+            first.draws,
+            first.log_evidence
+        );
+    }
+    out
+}
+
+/// R̂ below which chains count as mixed (Vehtari et al. 2021).
+const MIXED: f64 = 1.01;
 
 /// LPPD had there been fewer restarts.
 fn by_restarts(report: &Report) -> String {

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
-use npl::report::{OverRepeats, Report};
+use npl::math::{mean, sd};
+use npl::report::{Diagnostics, OverRepeats, Report};
 use npl::store;
 
 use super::print;
@@ -35,7 +36,7 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
     let collapse = |r: &Report| {
         let shares: Option<Vec<f64>> =
             r.repeats.iter().map(|r| r.diagnostics.collapse.map(|c| c.at_floor)).collect();
-        shares.map_or("/".into(), |s| percent(npl::math::mean(&s)))
+        shares.map_or("/".into(), |s| percent(mean(&s)))
     };
     let mut rows = vec![
         row("", &|r| r.name.clone()),
@@ -49,6 +50,26 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
         row("seconds", &metric("seconds")),
         row("failed", &|r| r.failed().to_string()),
     ];
+    let worst = |f: fn(&Diagnostics) -> Option<f64>, pick: fn(f64, f64) -> f64, digits: usize| {
+        move |r: &Report| {
+            let values = r.repeats.iter().filter_map(|r| f(&r.diagnostics));
+            values.reduce(pick).map_or("/".into(), |v| format!("{v:.digits$}"))
+        }
+    };
+    rows.extend([
+        row("R-hat at most", &worst(|d| d.chains.as_ref().map(|c| c.max_rhat), f64::max, 3)),
+        row("ESS at least", &worst(|d| d.chains.as_ref().map(|c| c.min_ess_bulk), f64::min, 0)),
+        row("divergences", &worst(|d| d.chains.as_ref().map(|c| c.divergences as f64), |a, b| a + b, 0)),
+        row("ESS of weights", &|r| {
+            let sizes = r.repeats.iter().filter_map(|r| r.diagnostics.importance.map(|w| w.ess));
+            let sizes: Vec<f64> = sizes.collect();
+            match sizes.len() {
+                0 => "/".into(),
+                1 => format!("{:.2}", sizes[0]),
+                _ => format!("{:.2} ± {:.2}", mean(&sizes), sd(&sizes)),
+            }
+        }),
+    ]);
     rows.retain(|row| row[1..].iter().any(|cell| cell != "/"));
     if reports.iter().any(|r| r.repeats.iter().any(|r| r.diagnostics.collapse.is_some())) {
         rows.push(row("on the floor", &collapse));

@@ -17,6 +17,7 @@ pub use nearest::nearest;
 pub use numbers::{Count, Gamma, NamedGamma, NonNegative, Numbers, OpenUnit, Positive, Probability, Scalar};
 pub use problem::{Problem, Problems, printable};
 
+use crate::bayes::settings::{AdviSettings, ImportanceSettings, MdpSettings, NutsSettings};
 use crate::data::prepare::{Constant, Dummies, Missing, Standardise, StandardiseBy, Unseen};
 use crate::data::simulate::Simulate;
 use crate::init::Dist;
@@ -48,6 +49,18 @@ pub struct Experiment {
     pub sampler: SamplerConfig,
     #[serde(default)]
     pub optimiser: Optimiser,
+    /// Settings of `method = "nuts"`, and of the chains behind "mdp-npl".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nuts: Option<NutsSettings>,
+    /// Settings of `method = "advi"`, and of `sampler.fixed_init = "advi"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advi: Option<AdviSettings>,
+    /// Settings of `method = "importance"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importance: Option<ImportanceSettings>,
+    /// Settings of `method = "mdp-npl"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mdp: Option<MdpSettings>,
     #[serde(default)]
     pub evaluate: EvaluateConfig,
     #[serde(default)]
@@ -68,13 +81,30 @@ pub enum Method {
     /// The posterior bootstrap.
     #[default]
     Npl,
+    /// The conventional posterior of the model and its prior, by the No-U-Turn Sampler.
+    Nuts,
+    /// The same, by a mean-field variational approximation.
+    Advi,
+    /// The same, by self-normalised importance sampling.
+    Importance,
+    /// The posterior bootstrap with a mixture of Dirichlet processes, centred on the conventional posterior.
+    MdpNpl,
 }
 
 impl Method {
     pub fn name(self) -> &'static str {
         match self {
             Method::Npl => "npl",
+            Method::Nuts => "nuts",
+            Method::Advi => "advi",
+            Method::Importance => "importance",
+            Method::MdpNpl => "mdp-npl",
         }
+    }
+
+    /// Draws are minimisers of weighted losses.
+    pub fn is_bootstrap(self) -> bool {
+        matches!(self, Method::Npl | Method::MdpNpl)
     }
 }
 
@@ -268,7 +298,7 @@ pub enum SimulatedResponse {
     Logistic(BTreeMap<String, f64>),
 }
 
-/// F ~ DP(α, F_π), eq. (2).
+/// F ~ DP(α, F_π), eq. (2). The methods of conventional Bayes have no use for it; their prior is the model's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PriorConfig {
@@ -281,7 +311,8 @@ pub struct PriorConfig {
     /// measure has finite support, otherwise adaptive with epsilon 1e-6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<TruncationConfig>,
-    /// The base measure F_π that pseudo-samples are drawn from. Needed where alpha > 0.
+    /// The base measure F_π that pseudo-samples are drawn from. Needed where alpha > 0, but for `method = "mdp-npl"`, whose
+    /// base measure is the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseConfig>,
 }
@@ -345,7 +376,7 @@ pub enum Covariates {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SamplerConfig {
-    /// Number of posterior draws B.
+    /// Number of posterior draws B; of "nuts" over all chains, of "importance" from the proposal.
     #[serde(rename = "B")]
     pub draws: Count,
     /// Random restarts R of each draw (RR-NPL); with a `stop` rule, at most so many. Left out: 1.
@@ -375,6 +406,9 @@ fn none_failed() -> Probability {
 pub enum FixedInitConfig {
     /// The best of so many fits to the unweighted data, from random starts.
     BestOf(Count),
+    /// The centre of a variational fit to the conventional posterior: one run of ADVI with the settings of `[advi]`, on the
+    /// model's `prior`.
+    Advi,
     /// A CSV file with a column per parameter, named as in `samples.csv`, of which the first row counts; or, for a
     /// mixture, with a row per component, see docs/models.md.
     File(String),

@@ -8,10 +8,12 @@ mod normal;
 mod quantile;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bayes::Joint;
 use crate::data::Dataset;
 use crate::optim::{Minimum, Optimiser};
 use crate::process::{BaseMeasure, Measure};
@@ -149,6 +151,18 @@ pub trait Model: Send + Sync {
 
     /// F_π with density f_π(y) = ∫ f_θ(y) dπ(θ), if the config gave the model a prior.
     fn prior_predictive(&self) -> Option<Box<dyn BaseMeasure>> {
+        None
+    }
+
+    /// Likelihood times prior on this data, for conventional Bayes; or the key below `model.<name>` that stands in the
+    /// way, and why.
+    fn joint<'a>(&'a self, _data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
+        Err(("", "is a loss without a likelihood, and conventional Bayes needs one".into()))
+    }
+
+    /// f_θ as a measure to draw pseudo-samples from, covariates from the rows of `data`; `None` if the loss is not a
+    /// likelihood.
+    fn sampling(&self, _theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
         None
     }
 }

@@ -1,12 +1,14 @@
 //! Normal location with known variance (supplement E.1): l(y, θ) = −log N(y; θ, σ²), so θ(F) = ∫ y dF.
 
 use std::f64::consts::TAU;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mean::{squared_error, weighted_means};
-use super::{Context, Model, column_names};
+use super::{Block, Context, Model, Support, column_names};
+use crate::bayes::{Joint, log_normal_density};
 use crate::config::Positive;
 use crate::data::Dataset;
 use crate::optim::Minimum;
@@ -20,7 +22,7 @@ pub const STARTER: &str = include_str!("../../configs/starters/normal.toml");
 pub struct Config {
     /// The known variance σ² of every column.
     pub sigma2: Positive,
-    /// The parametric prior θ ~ N(0, τ²), for a base measure `"prior_predictive"`.
+    /// The parametric prior θ ~ N(0, τ²): for conventional Bayes, and for a base measure `"prior_predictive"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prior: Option<ThetaPrior>,
 }
@@ -86,5 +88,51 @@ impl Model for Normal {
         let sd = (self.sigma2 + self.tau2?).sqrt();
         let d = self.columns.len();
         Some(Box::new(NormalBase { mean: vec![0.0; d], sd: vec![sd; d] }))
+    }
+
+    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
+        let missing = "is missing: conventional Bayes needs a prior on θ, `prior.tau2`";
+        let tau2 = self.tau2.ok_or(("prior", missing.to_owned()))?;
+        Ok(Box::new(LocationJoint { model: self, tau2, data }))
+    }
+
+    fn sampling(&self, theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
+        Some(Box::new(NormalBase { mean: theta.to_vec(), sd: vec![self.sigma2.sqrt(); theta.len()] }))
+    }
+}
+
+/// Π N(yᵢ; θ, σ²) N(θ; 0, τ²).
+struct LocationJoint<'a> {
+    model: &'a Normal,
+    tau2: f64,
+    data: &'a Dataset,
+}
+
+impl Joint for LocationJoint<'_> {
+    fn names(&self) -> Vec<String> {
+        self.model.names()
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        vec![Block { name: "theta", range: 0..self.model.columns.len(), support: Support::Location }]
+    }
+
+    fn log_density(&self, theta: &[f64], gradient: Option<&mut [f64]>) -> f64 {
+        let sigma2 = self.model.sigma2;
+        let mut slope: Vec<f64> = theta.iter().map(|t| -t / self.tau2).collect();
+        let mut value: f64 = theta.iter().map(|t| log_normal_density(*t, 0.0, self.tau2.sqrt())).sum();
+        for (i, y) in self.data.x.outer_iter().enumerate() {
+            let w = self.data.weight(i);
+            let mut square = 0.0;
+            for ((y, t), slope) in y.iter().zip(theta).zip(&mut slope) {
+                square += (y - t) * (y - t);
+                *slope += w * (y - t) / sigma2;
+            }
+            value += w * (self.model.log_constant() - 0.5 * square / sigma2);
+        }
+        if let Some(gradient) = gradient {
+            gradient.copy_from_slice(&slope);
+        }
+        value
     }
 }

@@ -60,11 +60,19 @@ pub enum Status {
     Failed,
     /// The weighted data are separable and there is no penalty: the loss has no minimum, only a direction.
     Separated,
+    /// No search, but a trajectory of NUTS that met an energy error too large to trust.
+    Divergent,
 }
 
 impl Status {
-    pub const ALL: [Status; 5] =
-        [Status::Ok, Status::Collapsed, Status::MaxIter, Status::Failed, Status::Separated];
+    pub const ALL: [Status; 6] = [
+        Status::Ok,
+        Status::Collapsed,
+        Status::MaxIter,
+        Status::Failed,
+        Status::Separated,
+        Status::Divergent,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -73,6 +81,7 @@ impl Status {
             Status::MaxIter => "max_iter",
             Status::Failed => "failed",
             Status::Separated => "separated",
+            Status::Divergent => "divergent",
         }
     }
 }

@@ -118,18 +118,20 @@ fn random_rows(t: usize, data: &Dataset, rng: &mut Rng) -> Vec<usize> {
     (0..t).map(|_| data.random_row(rng)).collect()
 }
 
-/// f_π(y) f_π(x) of eq. (15): a Bernoulli(p) response that is independent of covariates drawn from the rows of the
-/// training data, by their case weights. Finite support: atom i < n is row i with response 1, atom n + i is row i with response 0.
+/// Covariates drawn from the rows of the training data, by their case weights, and a Bernoulli response: f_π(y) f_π(x) of
+/// eq. (15) if its probability is the same for all rows, a regression if it is not. Finite support: atom i < n is row i
+/// with response 1, atom n + i is row i with response 0.
 pub struct BernoulliResponse {
-    p: f64,
+    /// Of a response 1, for each row.
+    p: Vec<f64>,
     covariates: Arc<Dataset>,
     share: Vec<f64>,
 }
 
 impl BernoulliResponse {
-    pub fn new(p: f64, covariates: Arc<Dataset>) -> Self {
+    pub fn new(p: Vec<f64>, covariates: Arc<Dataset>) -> Self {
         let n = covariates.n();
-        let response = |i: usize| if i < n { p } else { 1.0 - p };
+        let response = |i: usize| if i < n { p[i] } else { 1.0 - p[i - n] };
         let share = |i: usize| response(i) * covariates.weight(i % n) / covariates.mass();
         let share = (0..2 * n).map(share).collect();
         BernoulliResponse { p, covariates, share }
@@ -150,7 +152,7 @@ impl BaseMeasure for BernoulliResponse {
         let one = |rng: &mut Rng| {
             let row = self.covariates.random_row(rng);
             let u: f64 = Open01.sample(rng);
-            if u < self.p { row } else { n + row }
+            if u < self.p[row] { row } else { n + row }
         };
         Some((0..t).map(|_| one(rng)).collect())
     }

@@ -19,6 +19,9 @@ pub enum Prior {
     Noninformative,
     /// DP(α, F_π) with α > 0.
     Dp { alpha: f64, base: Box<dyn BaseMeasure>, truncation: Truncation },
+    /// A mixture of Dirichlet processes, whose base measure is the model at a draw from its posterior: another for each
+    /// draw, so that whoever draws brings it.
+    Mdp { alpha: f64, truncation: Truncation },
 }
 
 /// How the infinitely many atoms of the prior part become finitely many.
@@ -148,7 +151,7 @@ impl Prior {
     pub fn alpha(&self) -> f64 {
         match self {
             Prior::Noninformative => 0.0,
-            Prior::Dp { alpha, .. } => *alpha,
+            Prior::Dp { alpha, .. } | Prior::Mdp { alpha, .. } => *alpha,
         }
     }
 
@@ -156,43 +159,57 @@ impl Prior {
     ///
     /// The observed part has streams of its own, so that α → 0 approaches the Bayesian bootstrap draw by draw.
     pub fn posterior_draw<'a>(&self, data: &'a Dataset, seed: Seed, draw: u64) -> Measure<'a> {
-        let (observed, log_unit) = weights::observed(data, &mut seed.stream(Purpose::Weights, draw, 0));
         match self {
-            Prior::Noninformative => Measure::weighted(data, weights::normalise(observed)),
-            Prior::Dp { alpha, base, truncation } => {
-                let mut rng = seed.stream(Purpose::PriorWeights, draw, 0);
-                let mut log_gammas = match *truncation {
-                    Truncation::Dirichlet { t } => weights::symmetric(*alpha, t, &mut rng),
-                    Truncation::StickBreaking { t } => weights::sticks(*alpha, t, &mut rng),
-                    Truncation::Adaptive { epsilon } => {
-                        let log_observed = libm::log(observed.iter().sum()) + log_unit;
-                        weights::adaptive_sticks(*alpha, log_observed, epsilon, &mut rng)
-                    }
-                    Truncation::Exact => {
-                        let share = base.shares().expect("exact weights are checked with the config");
-                        weights::asymmetric(*alpha, share, &mut rng)
-                    }
-                };
-                log_gammas.iter_mut().for_each(|l| *l -= log_unit);
-                let (w, v) = weights::join(observed, &log_gammas);
-                let heavy = weights::heavy(&v);
-                let mut rng = seed.stream(Purpose::PseudoSamples, draw, 0);
-                // Atoms of a finite support by number: all that count, or as many at random.
-                let picked = match truncation {
-                    Truncation::Exact => Some(heavy.clone()),
-                    _ => base.pick(heavy.len(), &mut rng),
-                };
-                let v: Vec<f64> = heavy.iter().map(|&k| v[k]).collect();
-                match picked {
-                    None => Measure::new(data, w, base.sample(heavy.len(), &mut rng), v),
-                    Some(atoms) => {
-                        match atoms.iter().map(|&a| base.observed(a)).collect::<Option<Vec<_>>>() {
-                            Some(rows) => Measure::relabelled(data, w, rows, v),
-                            None => Measure::new(data, w, base.atoms(&atoms), v),
-                        }
-                    }
-                }
+            Prior::Noninformative => {
+                let (observed, _) = weights::observed(data, &mut seed.stream(Purpose::Weights, draw, 0));
+                Measure::weighted(data, weights::normalise(observed))
             }
+            Prior::Dp { alpha, base, truncation } => {
+                dp_draw(*alpha, base.as_ref(), *truncation, data, seed, draw)
+            }
+            Prior::Mdp { .. } => unreachable!("its base measure is the caller's: see `dp_draw`"),
         }
+    }
+}
+
+/// F ~ DP(α + n, G_n) with α > 0 and base measure `base`, from the streams of draw `draw`.
+pub fn dp_draw<'a>(
+    alpha: f64,
+    base: &dyn BaseMeasure,
+    truncation: Truncation,
+    data: &'a Dataset,
+    seed: Seed,
+    draw: u64,
+) -> Measure<'a> {
+    let (observed, log_unit) = weights::observed(data, &mut seed.stream(Purpose::Weights, draw, 0));
+    let mut rng = seed.stream(Purpose::PriorWeights, draw, 0);
+    let mut log_gammas = match truncation {
+        Truncation::Dirichlet { t } => weights::symmetric(alpha, t, &mut rng),
+        Truncation::StickBreaking { t } => weights::sticks(alpha, t, &mut rng),
+        Truncation::Adaptive { epsilon } => {
+            let log_observed = libm::log(observed.iter().sum()) + log_unit;
+            weights::adaptive_sticks(alpha, log_observed, epsilon, &mut rng)
+        }
+        Truncation::Exact => {
+            let share = base.shares().expect("exact weights are checked with the config");
+            weights::asymmetric(alpha, share, &mut rng)
+        }
+    };
+    log_gammas.iter_mut().for_each(|l| *l -= log_unit);
+    let (w, v) = weights::join(observed, &log_gammas);
+    let heavy = weights::heavy(&v);
+    let mut rng = seed.stream(Purpose::PseudoSamples, draw, 0);
+    // Atoms of a finite support by number: all that count, or as many at random.
+    let picked = match truncation {
+        Truncation::Exact => Some(heavy.clone()),
+        _ => base.pick(heavy.len(), &mut rng),
+    };
+    let v: Vec<f64> = heavy.iter().map(|&k| v[k]).collect();
+    match picked {
+        None => Measure::new(data, w, base.sample(heavy.len(), &mut rng), v),
+        Some(atoms) => match atoms.iter().map(|&a| base.observed(a)).collect::<Option<Vec<_>>>() {
+            Some(rows) => Measure::relabelled(data, w, rows, v),
+            None => Measure::new(data, w, base.atoms(&atoms), v),
+        },
     }
 }

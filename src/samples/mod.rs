@@ -9,50 +9,76 @@ mod summary;
 mod write;
 
 pub use format::Format;
+pub use npy::write_header as npy_header;
 pub use read::{STRIP, Samples};
 pub use summary::{QUANTILES, Summary};
 pub use write::Writer;
 
-use crate::bootstrap::Draw;
+use crate::optim::Status;
 
-/// Columns in front of the parameters.
-pub const STATISTICS: [&str; 9] = [
-    "repeat__",
-    "draw__",
-    "objective__",
-    "restart__",
-    "iterations__",
-    "status__",
-    "restarts__",
-    "hits__",
-    "gradient__",
-];
+/// The first columns of every table of draws. Those of the method follow, then the parameters.
+pub const STATISTICS: [&str; 6] =
+    ["repeat__", "draw__", "objective__", "restart__", "iterations__", "status__"];
+
+/// Statistics of the methods.
+pub const RESTARTS: &str = "restarts__";
+pub const HITS: &str = "hits__";
+pub const GRADIENT: &str = "gradient__";
+pub const DIVERGENT: &str = "divergent__";
+pub const STEP_SIZE: &str = "stepsize__";
+pub const LOG_Q: &str = "log_q__";
+pub const LOG_WEIGHT: &str = "log_weight__";
+
+/// Statistics that are written without a decimal point.
+const COUNTS: [&str; 8] =
+    ["repeat__", "draw__", "restart__", "iterations__", "status__", RESTARTS, HITS, DIVERGENT];
 
 /// Places of some of them.
 const REPEAT: usize = 0;
-const OBJECTIVE: usize = 2;
+const RESTART: usize = 3;
 const STATUS: usize = 5;
-const GRADIENT: usize = 8;
 
-/// The statistics of a draw; repeat and draw are counted from 1.
-fn statistics(repeat: usize, draw: &Draw) -> [f64; STATISTICS.len()] {
-    let m = &draw.minimum;
-    [
-        repeat as f64,
-        draw.index as f64 + 1.0,
-        m.value,
-        draw.restart as f64,
-        m.iterations as f64,
-        f64::from(m.status as u8),
-        draw.values.len() as f64,
-        draw.hits() as f64,
-        m.gradient,
-    ]
+/// One draw from a posterior, whatever made it: a row of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Counted from 0.
+    pub index: u64,
+    pub theta: Vec<f64>,
+    /// What the method made small: the weighted loss, or minus the log posterior density.
+    pub objective: f64,
+    /// Which restart, or which chain, it comes from; counted from 1.
+    pub restart: usize,
+    /// Iterations of its search, or steps of its trajectory.
+    pub iterations: usize,
+    pub status: Status,
+    /// The statistics of the method.
+    pub extra: Vec<f64>,
 }
 
-/// All columns of a table of draws with these parameters.
-pub fn columns(parameters: &[String], style: NameStyle) -> Vec<String> {
-    STATISTICS.iter().map(|s| s.to_string()).chain(parameters.iter().map(|p| style.apply(p))).collect()
+impl Sample {
+    /// θ is no draw.
+    pub fn failed(&self) -> bool {
+        self.status == Status::Failed
+    }
+
+    /// The statistics in the order of the columns; repeat and draw are counted from 1.
+    fn statistics(&self, repeat: usize) -> Vec<f64> {
+        let common = [
+            repeat as f64,
+            self.index as f64 + 1.0,
+            self.objective,
+            self.restart as f64,
+            self.iterations as f64,
+            f64::from(self.status as u8),
+        ];
+        common.into_iter().chain(self.extra.iter().copied()).collect()
+    }
+}
+
+/// All columns of a table of draws with these statistics of the method and these parameters.
+pub fn columns(extra: &[&str], parameters: &[String], style: NameStyle) -> Vec<String> {
+    let statistics = STATISTICS.iter().chain(extra).map(|s| s.to_string());
+    statistics.chain(parameters.iter().map(|p| style.apply(p))).collect()
 }
 
 /// How parameter names are written.

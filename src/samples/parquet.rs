@@ -15,8 +15,6 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::STATISTICS;
-
 /// Bytes of values in a group of rows.
 const GROUP: usize = 32 << 20;
 
@@ -91,14 +89,14 @@ pub fn shape(path: &Path) -> io::Result<(Vec<String>, usize)> {
     Ok((names, metadata.num_rows() as usize))
 }
 
-/// Goes through the rows, until `each` says false.
+/// Goes through the rows, until `each` says false: the `first` columns, and `range` of those after them.
 pub fn scan(
     path: &Path,
+    first: usize,
     range: Range<usize>,
     each: &mut dyn FnMut(&[f64], &[f64]) -> bool,
 ) -> io::Result<()> {
     let file = SerializedFileReader::new(File::open(path)?).map_err(failed)?;
-    let first = STATISTICS.len();
     let wanted: Vec<usize> = (0..first).chain(first + range.start..first + range.end).collect();
     let mut row = vec![0.0; wanted.len()];
     for g in 0..file.num_row_groups() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::{Format, REPEAT, STATISTICS, STATUS, Summary, npy};
+use super::{DIVERGENT, Format, LOG_WEIGHT, REPEAT, RESTART, STATISTICS, STATUS, Summary, npy};
 use crate::config::printable;
 use crate::data::files::open;
 use crate::error::{Error, Result};
@@ -25,6 +25,17 @@ pub struct Samples {
     path: PathBuf,
     source: Source,
     columns: Vec<String>,
+    /// How many columns stand in front of the parameters.
+    statistics: usize,
+}
+
+/// What the draws are to each other.
+enum Kind {
+    Independent,
+    /// Chains, numbered by `restart__`.
+    Chains,
+    /// Self-normalised importance sampling, with log weights in this column.
+    Weighted(usize),
 }
 
 enum Source {
@@ -49,7 +60,7 @@ impl Samples {
                 let mut reader = csv::Reader::from_reader(open(path)?);
                 let header = reader.headers().map_err(|e| wrong(path, &e.to_string()))?;
                 let columns = header.iter().map(str::to_owned).collect();
-                Samples { path: path.to_owned(), source: Source::Text, columns }.checked()
+                Samples { path: path.to_owned(), source: Source::Text, columns, statistics: 0 }.checked()
             }
             Format::Npy => {
                 let names = path.with_file_name(format.names_file(&name).expect("an array has one"));
@@ -60,7 +71,8 @@ impl Samples {
             #[cfg(feature = "parquet")]
             Format::Parquet => {
                 let (columns, rows) = super::parquet::shape(path).map_err(|e| wrong(path, &e.to_string()))?;
-                Samples { path: path.to_owned(), source: Source::Parquet { rows }, columns }.checked()
+                Samples { path: path.to_owned(), source: Source::Parquet { rows }, columns, statistics: 0 }
+                    .checked()
             }
             #[cfg(not(feature = "parquet"))]
             Format::Parquet => unreachable!("refused with its name"),
@@ -82,20 +94,31 @@ impl Samples {
         if expected != Some(size) {
             return Err(wrong(path, &format!("not whole: {size} bytes for {rows} draws of {width} numbers")));
         }
-        Samples { path: path.to_owned(), source: Source::Npy { start, rows }, columns }.checked()
+        Samples { path: path.to_owned(), source: Source::Npy { start, rows }, columns, statistics: 0 }
+            .checked()
     }
 
     fn checked(self) -> Result<Samples> {
         let known = STATISTICS.iter().zip(&self.columns).all(|(a, b)| a == b);
-        if known && self.columns.len() > STATISTICS.len() {
-            Ok(self)
+        let statistics = self.columns.iter().take_while(|c| c.ends_with("__")).count();
+        if known && statistics >= STATISTICS.len() && self.columns.len() > statistics {
+            Ok(Samples { statistics, ..self })
         } else {
             Err(wrong(&self.path, FOREIGN))
         }
     }
 
     pub fn parameters(&self) -> &[String] {
-        &self.columns[STATISTICS.len()..]
+        &self.columns[self.statistics..]
+    }
+
+    fn kind(&self) -> Kind {
+        let place = |name: &str| self.columns[..self.statistics].iter().position(|c| c == name);
+        match (place(LOG_WEIGHT), place(DIVERGENT)) {
+            (Some(column), _) => Kind::Weighted(column),
+            (None, Some(_)) => Kind::Chains,
+            (None, None) => Kind::Independent,
+        }
     }
 
     /// Goes through the draws: their statistics, and `range` of their parameters. Ends when `each` says false. Unlike
@@ -107,7 +130,7 @@ impl Samples {
                 .scan_array(range, *start, *rows, &mut each)
                 .map_err(|e| wrong(&self.path, &e.to_string())),
             #[cfg(feature = "parquet")]
-            Source::Parquet { .. } => super::parquet::scan(&self.path, range, &mut each)
+            Source::Parquet { .. } => super::parquet::scan(&self.path, self.statistics, range, &mut each)
                 .map_err(|e| wrong(&self.path, &e.to_string())),
         }
     }
@@ -116,7 +139,7 @@ impl Samples {
         let bad = |what: &str| wrong(&self.path, what);
         let mut reader = csv::Reader::from_reader(open(&self.path)?);
         let mut record = csv::StringRecord::new();
-        let first = STATISTICS.len();
+        let first = self.statistics;
         let wanted: Vec<usize> = (0..first).chain(first + range.start..first + range.end).collect();
         let mut row = vec![0.0; wanted.len()];
         while reader.read_record(&mut record).map_err(|e| bad(&e.to_string()))? {
@@ -141,7 +164,7 @@ impl Samples {
     ) -> std::io::Result<()> {
         let mut file = BufReader::with_capacity(BUFFER, File::open(&self.path)?);
         file.seek(SeekFrom::Start(start))?;
-        let mut statistics = [0.0; STATISTICS.len()];
+        let mut statistics = vec![0.0; self.statistics];
         let mut theta = vec![0.0; range.len()];
         for _ in 0..rows {
             read_numbers(&mut file, &mut statistics)?;
@@ -180,6 +203,19 @@ impl Samples {
         self.scan(0..self.parameters().len(), |_, theta| each(places.iter().map(|&j| theta[j]).collect()))
     }
 
+    /// The parameters `names` of every draw of one repeat, counted from 1, but those that failed.
+    pub fn of_repeat(&self, names: &[String], repeat: usize) -> Result<Vec<Vec<f64>>> {
+        let places = self.places(names)?;
+        let mut found = Vec::new();
+        self.scan(0..self.parameters().len(), |statistics, theta| {
+            if statistics[REPEAT] == repeat as f64 && statistics[STATUS] != f64::from(Status::Failed as u8) {
+                found.push(places.iter().map(|&j| theta[j]).collect());
+            }
+            true
+        })?;
+        Ok(found)
+    }
+
     /// A summary of every parameter, over all draws or those of one repeat. Where a search failed, it left θ somewhere,
     /// and that is no draw.
     pub fn summarise(&self, repeat: Option<usize>) -> Result<Vec<Summary>> {
@@ -195,11 +231,13 @@ impl Samples {
         let fit = |rows: usize| (most / (8 * rows.max(1))).max(1);
         let mut rows = self.rows();
         let mut summaries = Vec::with_capacity(names.len());
+        let kind = self.kind();
         while summaries.len() < names.len() {
             let left = names.len() - summaries.len();
             let mut strip: Vec<Vec<f64>> = vec![Vec::new(); left.min(rows.map_or(left, fit))];
             strip.iter_mut().for_each(|column| column.reserve_exact(rows.unwrap_or(0)));
             let first = summaries.len();
+            let mut groups = Groups::default();
             self.scan(first..first + strip.len(), |statistics, theta| {
                 let failed = statistics[STATUS] == f64::from(Status::Failed as u8);
                 if failed || repeat.is_some_and(|r| statistics[REPEAT] != r as f64) {
@@ -211,14 +249,66 @@ impl Samples {
                     strip.truncate(fit((2 * strip[0].len()).max(4)));
                 }
                 strip.iter_mut().zip(theta).for_each(|(column, value)| column.push(*value));
+                match kind {
+                    Kind::Independent => {}
+                    Kind::Chains => groups.add([statistics[REPEAT], statistics[RESTART]], 0.0),
+                    Kind::Weighted(column) => groups.add([statistics[REPEAT], 0.0], statistics[column]),
+                }
                 true
             })?;
             rows = rows.or(Some(strip[0].len()));
             let names = &names[first..first + strip.len()];
-            let of = |(name, values): (&String, Vec<f64>)| Summary::of(name, values);
+            let weights = if matches!(kind, Kind::Weighted(_)) { groups.weights() } else { Vec::new() };
+            let of = |(name, values): (&String, Vec<f64>)| match kind {
+                Kind::Independent => Summary::of(name, values),
+                Kind::Chains => Summary::of_chains(name, &groups.chains(&values)),
+                Kind::Weighted(_) => Summary::weighted(
+                    name,
+                    &values.into_iter().zip(weights.iter().copied()).collect::<Vec<_>>(),
+                ),
+            };
             summaries.par_extend(names.par_iter().zip(strip).map(of));
         }
         Ok(summaries)
+    }
+}
+
+/// Which repeat and chain draws belong to, and their log weights, in the order of the file.
+#[derive(Default)]
+struct Groups {
+    keys: Vec<[f64; 2]>,
+    of: Vec<(usize, f64)>,
+}
+
+impl Groups {
+    fn add(&mut self, key: [f64; 2], log_weight: f64) {
+        // The draws of a group stand together.
+        if self.keys.last() != Some(&key) {
+            self.keys.push(key);
+        }
+        self.of.push((self.keys.len() - 1, log_weight));
+    }
+
+    /// One list of chains for each repeat.
+    fn chains(&self, values: &[f64]) -> Vec<Vec<Vec<f64>>> {
+        let mut chains: Vec<Vec<f64>> = vec![Vec::new(); self.keys.len()];
+        self.of.iter().zip(values).for_each(|((g, _), v)| chains[*g].push(*v));
+        let mut repeats: Vec<(f64, Vec<Vec<f64>>)> = Vec::new();
+        for (key, chain) in self.keys.iter().zip(chains) {
+            match repeats.last_mut() {
+                Some((repeat, chains)) if *repeat == key[0] => chains.push(chain),
+                _ => repeats.push((key[0], vec![chain])),
+            }
+        }
+        repeats.into_iter().map(|(_, chains)| chains).collect()
+    }
+
+    /// Weights that sum to 1, each repeat having the same share.
+    fn weights(&self) -> Vec<f64> {
+        let repeats = self.keys.len();
+        let mut totals = vec![f64::NEG_INFINITY; repeats];
+        self.of.iter().for_each(|(g, l)| totals[*g] = crate::math::log_add_exp(totals[*g], *l));
+        self.of.iter().map(|(g, l)| libm::exp(l - totals[*g]) / repeats as f64).collect()
     }
 }
 
@@ -240,24 +330,20 @@ fn read_numbers(file: &mut impl Read, numbers: &mut [f64]) -> std::io::Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bootstrap::Draw;
-    use crate::optim::Minimum;
-    use crate::samples::{NameStyle, Writer, columns};
+    use crate::samples::{NameStyle, Sample, Writer, columns};
 
     /// Three repeats of five draws with seven parameters; the second draw of each failed.
     fn table(folder: &Path, name: &str) -> Samples {
         let names: Vec<String> = (1..=7).map(|j| format!("mu.{j}")).collect();
-        let columns = columns(&names, NameStyle::Dot);
+        let columns = columns(&[], &names, NameStyle::Dot);
         let format = Format::of(name).unwrap();
         let mut writer = Writer::new(Vec::new(), format, &columns, 15).unwrap();
         for (repeat, index) in (1..=3).flat_map(|r| (0..5).map(move |i| (r, i))) {
             let theta: Vec<f64> =
                 (0..7).map(|j| 0.1 * j as f64 - (index * index) as f64 / repeat as f64).collect();
-            let minimum = match index {
-                1 => Minimum::failed(theta, 1),
-                _ => Minimum::closed_form(theta, 0.5),
-            };
-            let draw = Draw { index, minimum, restart: 1, values: vec![0.5], earlier: Vec::new() };
+            let status = if index == 1 { Status::Failed } else { Status::Ok };
+            let draw =
+                Sample { index, theta, objective: 0.5, restart: 1, iterations: 1, status, extra: Vec::new() };
             writer.put(repeat, &draw).unwrap();
         }
         std::fs::write(folder.join(name), writer.finish().unwrap()).unwrap();

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::quoted;
+use crate::bayes::convergence::{Convergence, effective_sizes};
 use crate::math::{mean, quantile_sorted, sd};
 
 /// Quantiles of a summary.
@@ -18,7 +19,13 @@ pub struct Summary {
     pub mcse_mean: f64,
     pub mcse_sd: f64,
     pub mcse_quantiles: [f64; 5],
+    /// Of draws from chains; the worst of several repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub convergence: Option<Convergence>,
 }
+
+/// Draws of one chain of one repeat, or of one repeat.
+type Part = Vec<f64>;
 
 impl Summary {
     /// Values that are not numbers (failed draws) are left out.
@@ -41,30 +48,109 @@ impl Summary {
             } else {
                 0.0
             },
-            mcse_quantiles: QUANTILES.map(|q| quantile_error(&values, q)),
+            mcse_quantiles: QUANTILES.map(|q| quantile_error(&values, q, n)),
+            convergence: None,
         }
     }
 
-    /// Header of `summary.csv`.
-    pub fn header() -> String {
-        let labels = ["q2.5", "q10", "q50", "q90", "q97.5"];
-        let errors = labels.map(|l| format!("mcse_{l}"));
-        format!("parameter,mean,sd,{},mcse_mean,mcse_sd,{}", labels.join(","), errors.join(","))
+    /// Draws that depend on each other: the chains of every repeat. Errors are those of as many independent draws as
+    /// the chains are worth.
+    pub fn of_chains(parameter: &str, repeats: &[Vec<Part>]) -> Summary {
+        let values = repeats.iter().flatten().flatten().copied().collect();
+        let plain = Summary::of(parameter, values);
+        let mut sorted: Vec<f64> = repeats.iter().flatten().flatten().copied().collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (mut for_mean, mut for_sd, mut for_quantiles) = (0.0, 0.0, [0.0; 5]);
+        let mut worst: Option<Convergence> = None;
+        for chains in repeats {
+            let sizes = effective_sizes(chains, plain.mean, plain.quantiles);
+            for_mean += sizes.0;
+            for_sd += sizes.1;
+            for_quantiles.iter_mut().zip(sizes.2).for_each(|(sum, size)| *sum += size);
+            let found = Convergence::of(chains);
+            worst = Some(worst.map_or(found, |worst| Convergence {
+                rhat: nan_or(worst.rhat, found.rhat, f64::max),
+                ess_bulk: nan_or(worst.ess_bulk, found.ess_bulk, f64::min),
+                ess_tail: nan_or(worst.ess_tail, found.ess_tail, f64::min),
+            }));
+        }
+        let n = sorted.len() as f64;
+        Summary {
+            mcse_mean: plain.mcse_mean * (n / for_mean).sqrt(),
+            mcse_sd: plain.mcse_sd * (n / for_sd).sqrt(),
+            mcse_quantiles: std::array::from_fn(|i| quantile_error(&sorted, QUANTILES[i], for_quantiles[i])),
+            convergence: worst,
+            ..plain
+        }
     }
 
-    /// Line of `summary.csv`.
-    pub fn line(&self) -> String {
+    /// Draws with weights that sum to 1 (self-normalised importance sampling); errors by the delta method.
+    pub fn weighted(parameter: &str, draws: &[(f64, f64)]) -> Summary {
+        let mut sorted = draws.to_vec();
+        sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let expectation = |f: &dyn Fn(f64) -> f64| sorted.iter().map(|(v, w)| w * f(*v)).sum::<f64>();
+        let error =
+            |f: &dyn Fn(f64) -> f64| sorted.iter().map(|(v, w)| (w * f(*v)).powi(2)).sum::<f64>().sqrt();
+        let mean = expectation(&|v| v);
+        let variance = expectation(&|v| (v - mean) * (v - mean));
+        let sd = variance.sqrt();
+        let quantile = |q: f64| {
+            let mut mass = 0.0;
+            let reached = sorted.iter().find(|(_, w)| {
+                mass += w;
+                mass >= q
+            });
+            reached.or(sorted.last()).map_or(f64::NAN, |(v, _)| *v)
+        };
+        let quantiles = QUANTILES.map(quantile);
+        let quantile_error = |i: usize| {
+            let spread = error(&|v| f64::from(v <= quantiles[i]) - QUANTILES[i]);
+            0.5 * (quantile((QUANTILES[i] + spread).min(1.0)) - quantile((QUANTILES[i] - spread).max(0.0)))
+        };
+        Summary {
+            parameter: parameter.to_owned(),
+            mean,
+            sd,
+            quantiles,
+            mcse_mean: error(&|v| v - mean),
+            mcse_sd: if sd > 0.0 { error(&|v| (v - mean) * (v - mean) - variance) / (2.0 * sd) } else { 0.0 },
+            mcse_quantiles: std::array::from_fn(quantile_error),
+            convergence: None,
+        }
+    }
+
+    /// `summary.csv`.
+    pub fn table(summaries: &[Summary]) -> String {
+        let labels = ["q2.5", "q10", "q50", "q90", "q97.5"];
+        let errors = labels.map(|l| format!("mcse_{l}"));
+        let chains = summaries.first().is_some_and(|s| s.convergence.is_some());
+        let convergence = if chains { ",rhat,ess_bulk,ess_tail" } else { "" };
+        let header = format!(
+            "parameter,mean,sd,{},mcse_mean,mcse_sd,{}{convergence}",
+            labels.join(","),
+            errors.join(",")
+        );
+        std::iter::once(header).chain(summaries.iter().map(Summary::line)).map(|line| line + "\n").collect()
+    }
+
+    fn line(&self) -> String {
         let numbers = [self.mean, self.sd].into_iter().chain(self.quantiles);
         let errors = [self.mcse_mean, self.mcse_sd].into_iter().chain(self.mcse_quantiles);
-        let cells: Vec<String> = numbers.chain(errors).map(|v| format!("{v:?}")).collect();
+        let convergence = self.convergence.iter().flat_map(|c| [c.rhat, c.ess_bulk, c.ess_tail]);
+        let cells: Vec<String> = numbers.chain(errors).chain(convergence).map(|v| format!("{v:?}")).collect();
         format!("{},{}", quoted(&self.parameter), cells.join(","))
     }
 }
 
-/// Half the distance between the order statistics one binomial standard deviation to each side of the quantile.
-fn quantile_error(sorted: &[f64], q: f64) -> f64 {
-    let n = sorted.len() as f64;
-    let spread = (q * (1.0 - q) / n).sqrt();
+/// What is not a number is worse than any that is.
+fn nan_or(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
+}
+
+/// Half the distance between the order statistics one standard deviation of their place, among `size` independent
+/// draws, to each side of the quantile.
+fn quantile_error(sorted: &[f64], q: f64, size: f64) -> f64 {
+    let spread = (q * (1.0 - q) / size).sqrt();
     let at = |p: f64| quantile_sorted(sorted, p.clamp(0.0, 1.0));
     0.5 * (at(q + spread) - at(q - spread))
 }
@@ -72,6 +158,33 @@ fn quantile_error(sorted: &[f64], q: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weights_stand_for_repeated_draws() {
+        let plain = Summary::of("x", vec![1.0, 2.0, 2.0, 5.0]);
+        let weighted = Summary::weighted("x", &[(5.0, 0.25), (1.0, 0.25), (2.0, 0.5)]);
+        assert_eq!((weighted.mean, weighted.quantiles[2]), (plain.mean, plain.quantiles[2]));
+        // Divisor n, and n - 1.
+        assert!((weighted.sd - plain.sd * 0.75f64.sqrt()).abs() < 1e-15);
+        // Equal weights have the error of a plain mean, but for the same divisors.
+        let equal = Summary::weighted("x", &[1.0, 2.0, 2.0, 5.0].map(|v| (v, 0.25)));
+        assert!((equal.mcse_mean - plain.mcse_mean * 0.75f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn chains_that_stick_have_larger_errors() {
+        let mut rng = crate::rng::Seed(1).stream(crate::rng::Purpose::Auxiliary, 0, 0);
+        let independent: Vec<f64> = (0..400).map(|_| crate::rng::log_uniform(&mut rng)).collect();
+        let sticky: Vec<f64> = independent.iter().take(100).flat_map(|v| [*v; 4]).collect();
+        let plain = Summary::of("x", sticky.clone());
+        let chains = Summary::of_chains("x", &[vec![sticky]]);
+        assert_eq!((chains.mean, chains.sd, chains.quantiles), (plain.mean, plain.sd, plain.quantiles));
+        let ratio = chains.mcse_mean / plain.mcse_mean;
+        // Every value four times: four draws are worth one, give or take what the lags of 100 values vary by.
+        assert!((1.6..2.6).contains(&ratio), "{ratio}");
+        let twice = Summary::of_chains("x", &[vec![independent.clone()], vec![independent]]);
+        assert!(twice.convergence.unwrap().ess_bulk < 800.0, "of the worst repeat, not of all");
+    }
 
     #[test]
     fn a_summary_of_known_numbers() {

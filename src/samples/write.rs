@@ -5,11 +5,14 @@ use std::io::{self, BufWriter, Write};
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
-use super::{Format, GRADIENT, OBJECTIVE, npy, quoted, statistics};
-use crate::bootstrap::Draw;
+use super::{COUNTS, Format, Sample, npy, quoted};
 
 /// Writes a table of draws, row by row.
-pub struct Writer<W: Write + Send>(Encoder<W>);
+pub struct Writer<W: Write + Send> {
+    encoder: Encoder<W>,
+    /// Which of the first columns are counts.
+    counts: Vec<bool>,
+}
 
 enum Encoder<W: Write + Send> {
     Csv(W),
@@ -44,15 +47,16 @@ impl<W: Write + Send> Writer<W> {
             #[cfg(not(feature = "parquet"))]
             Format::Parquet => return Err(io::ErrorKind::Unsupported.into()),
         };
-        Ok(Writer(encoder))
+        let counts = columns.iter().map(|c| COUNTS.contains(&c.as_str())).collect();
+        Ok(Writer { encoder, counts })
     }
 
     /// Adds a draw; repeats are counted from 1.
-    pub fn put(&mut self, repeat: usize, draw: &Draw) -> io::Result<()> {
-        let (statistics, theta) = (statistics(repeat, draw), &draw.minimum.theta);
-        match &mut self.0 {
-            Encoder::Csv(out) => write_row(out, &statistics, theta),
-            Encoder::CsvGz(out) => write_row(out, &statistics, theta),
+    pub fn put(&mut self, repeat: usize, draw: &Sample) -> io::Result<()> {
+        let (statistics, theta) = (draw.statistics(repeat), &draw.theta);
+        match &mut self.encoder {
+            Encoder::Csv(out) => write_row(out, &self.counts, &statistics, theta),
+            Encoder::CsvGz(out) => write_row(out, &self.counts, &statistics, theta),
             Encoder::Npy(out) => {
                 statistics.iter().chain(theta).try_for_each(|v| out.write_all(&v.to_le_bytes()))
             }
@@ -63,7 +67,7 @@ impl<W: Write + Send> Writer<W> {
 
     /// What is below, after the last row.
     pub fn finish(self) -> io::Result<W> {
-        match self.0 {
+        match self.encoder {
             Encoder::Csv(out) | Encoder::Npy(out) => Ok(out),
             Encoder::CsvGz(out) => out.into_inner().map_err(|e| e.into_error())?.finish(),
             #[cfg(feature = "parquet")]
@@ -73,7 +77,7 @@ impl<W: Write + Send> Writer<W> {
 
     /// Passes on what has been written so far, as far as the format can.
     pub fn flush(&mut self) -> io::Result<()> {
-        match &mut self.0 {
+        match &mut self.encoder {
             Encoder::Csv(out) | Encoder::Npy(out) => out.flush(),
             Encoder::CsvGz(out) => out.flush(),
             #[cfg(feature = "parquet")]
@@ -88,13 +92,10 @@ fn write_names(out: &mut dyn Write, columns: &[String]) -> io::Result<()> {
 }
 
 /// Numbers are the shortest that read back exactly; counts have no point.
-fn write_row(out: &mut dyn Write, statistics: &[f64], theta: &[f64]) -> io::Result<()> {
+fn write_row(out: &mut dyn Write, counts: &[bool], statistics: &[f64], theta: &[f64]) -> io::Result<()> {
     for (j, value) in statistics.iter().enumerate() {
         let comma = if j > 0 { "," } else { "" };
-        match j {
-            OBJECTIVE | GRADIENT => write!(out, "{comma}{value:?}")?,
-            _ => write!(out, "{comma}{value}")?,
-        }
+        if counts[j] { write!(out, "{comma}{value}") } else { write!(out, "{comma}{value:?}") }?;
     }
     theta.iter().try_for_each(|v| write!(out, ",{v:?}"))?;
     out.write_all(b"\n")

@@ -1,12 +1,12 @@
 //! Draws on their way into the run directory.
 
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
 use super::{AtomicFile, RunDir};
-use crate::bootstrap::Draw;
 use crate::error::{Error, Result};
-use crate::samples::{Format, Samples, Summary, Writer};
+use crate::samples::{self, Format, Sample, Samples, Summary, Writer};
 
 /// Where draws are kept as numbers while they are written as something else.
 const SPOOL: &str = "spool.npy";
@@ -18,10 +18,13 @@ pub struct DrawFile {
     samples: Target,
     names: Option<AtomicFile>,
     spool: Option<Target>,
+    announced: usize,
+    written: usize,
 }
 
 struct Target {
     path: PathBuf,
+    format: Format,
     writer: Writer<AtomicFile>,
 }
 
@@ -29,20 +32,28 @@ impl Target {
     fn create(path: PathBuf, format: Format, columns: &[String], rows: usize) -> Result<Target> {
         let file = AtomicFile::create(&path)?;
         let writer = Writer::new(file, format, columns, rows).map_err(|e| Error::write(&path, e))?;
-        Ok(Target { path, writer })
+        Ok(Target { path, format, writer })
     }
 
-    fn put(&mut self, repeat: usize, draw: &Draw) -> Result<()> {
+    fn put(&mut self, repeat: usize, draw: &Sample) -> Result<()> {
         self.writer.put(repeat, draw).map_err(|e| Error::write(&self.path, e))
     }
 
-    fn finish(self) -> Result<AtomicFile> {
-        self.writer.finish().map_err(|e| Error::write(&self.path, e))
+    /// After the last row. An array begins with its number of rows, which may have turned out another than announced.
+    fn finish(self, rows: Option<(usize, usize)>) -> Result<AtomicFile> {
+        let failed = |e| Error::write(&self.path, e);
+        let mut file = self.writer.finish().map_err(failed)?;
+        if let (Format::Npy, Some((rows, columns))) = (self.format, rows) {
+            file.flush().map_err(failed)?;
+            let mut start = OpenOptions::new().write(true).open(&file.temporary).map_err(failed)?;
+            samples::npy_header(&mut start, rows, columns).map_err(failed)?;
+        }
+        Ok(file)
     }
 }
 
 impl DrawFile {
-    /// For so many draws with these columns. The format is the ending of `name`.
+    /// For so many draws, more or less, with these columns. The format is the ending of `name`.
     pub fn create(folder: &RunDir, name: &str, columns: Vec<String>, rows: usize) -> Result<DrawFile> {
         let format = Format::of(name).map_err(|why| Error::input(format!("{name}: the name {why}")))?;
         let samples = Target::create(folder.file(name), format, &columns, rows)?;
@@ -60,20 +71,22 @@ impl DrawFile {
             Format::Npy => None,
             _ => Some(Target::create(folder.file(SPOOL), Format::Npy, &columns, rows)?),
         };
-        Ok(DrawFile { columns, samples, names, spool })
+        Ok(DrawFile { columns, samples, names, spool, announced: rows, written: 0 })
     }
 
     /// Adds a draw; repeats are counted from 1.
-    pub fn put(&mut self, repeat: usize, draw: &Draw) -> Result<()> {
+    pub fn put(&mut self, repeat: usize, draw: &Sample) -> Result<()> {
+        self.written += 1;
         self.samples.put(repeat, draw)?;
         self.spool.as_mut().map_or(Ok(()), |spool| spool.put(repeat, draw))
     }
 
     /// To disk, but not yet under its name; and a summary of every parameter.
     pub fn settle(self) -> Result<(SettledDraws, Vec<Summary>)> {
-        let mut samples = self.samples.finish()?;
+        let rows = (self.written != self.announced).then_some((self.written, self.columns.len()));
+        let mut samples = self.samples.finish(rows)?;
         samples.settle()?;
-        let mut spool = self.spool.map(Target::finish).transpose()?;
+        let mut spool = self.spool.map(|spool| spool.finish(rows)).transpose()?;
         let array = spool.as_mut().unwrap_or(&mut samples);
         array.flush().map_err(|e| Error::write(&array.path, e))?;
         let summaries = Samples::array(&array.temporary, self.columns)?.summarise(None)?;

@@ -25,7 +25,9 @@ pub const PATH: &str = "path.csv";
 pub const CONFIG: &str = "config.toml";
 pub const MANIFEST: &str = "manifest.json";
 /// Names that no file of draws may have.
-pub const RESERVED: [&str; 6] = [REPORT, REPORT_JSON, SUMMARY, PATH, CONFIG, MANIFEST];
+/// The ELBO of a variational fit.
+pub const ELBO: &str = "elbo.csv";
+pub const RESERVED: [&str; 7] = [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, CONFIG, MANIFEST];
 const LOCK: &str = ".npl.lock";
 
 /// A file that appears under its name only when it is complete and on disk.

@@ -13,10 +13,13 @@ use rayon::prelude::*;
 pub use load::Input;
 use load::{Rows, Sources};
 
-use crate::bootstrap::{Plan, Scheme};
+use crate::bayes::importance::Proposal;
+use crate::bayes::settings::{AdviSettings, CentreConfig, ImportanceSettings, MdpSettings, NutsSettings};
+use crate::bayes::{Begin, ChainPlan, Posterior, advi::ElboPoint};
+use crate::bootstrap::{Centre, Plan, Scheme};
 use crate::config::{
-    BaseConfig, Count, Document, Experiment, FixedInitConfig, Metric, Numbers, PathConfig, PriorConfig,
-    Problem, Scalar, TruncationConfig, nearest, printable,
+    BaseConfig, Count, Document, Experiment, FixedInitConfig, Method, Metric, Numbers, PathConfig,
+    PriorConfig, Problem, Scalar, TruncationConfig, nearest, printable,
 };
 use crate::data::Dataset;
 use crate::data::files::SearchPath;
@@ -26,6 +29,7 @@ use crate::init::{Dist, Init, default_dist};
 use crate::model::{Context, Model, ModelConfig};
 use crate::process::base::{BernoulliResponse, Empirical, Normal, Uniform};
 use crate::process::{BaseMeasure, Measure, Prior, Truncation};
+use crate::report::{AdviReport, ChainReport, ChainSum};
 use crate::rng::{Purpose, Seed};
 use crate::samples::{Format, Samples};
 
@@ -50,6 +54,7 @@ pub struct Trial {
     pub model: Box<dyn Model>,
     pub prior: Prior,
     start: Start,
+    centre: CentreSource,
 }
 
 /// What a scheme is made of, before any fit has been made.
@@ -59,8 +64,25 @@ enum Start {
         fits: usize,
         init: Init,
     },
+    /// The centre of a variational fit.
+    Advi {
+        settings: AdviSettings,
+        init: Option<Init>,
+    },
     /// The draw of an earlier run with the smallest unweighted loss.
     BestDraw(Samples),
+}
+
+/// Where the posterior draws that centre an MDP come from.
+enum CentreSource {
+    /// Nothing needs a centre.
+    None,
+    Draws(Vec<Vec<f64>>),
+    Nuts {
+        settings: NutsSettings,
+        draws: usize,
+        init: Option<Init>,
+    },
 }
 
 impl Study {
@@ -125,7 +147,8 @@ impl Study {
         for t in 0..self.settings().len() {
             self.decode_setting(t)?;
         }
-        let names = self.setting(0)?.trial(0)?.model.names();
+        let first = self.setting(0)?;
+        let names = first.parameters(&first.trial(0)?);
         let unknown = path.keep.iter().enumerate().filter(|(_, name)| !names.contains(name));
         let problem = |(i, name): (usize, &String)| {
             let hint = nearest(name, names.iter().map(String::as_str));
@@ -135,6 +158,14 @@ impl Study {
         };
         let problems: Vec<Problem> = unknown.map(problem).collect();
         if problems.is_empty() { Ok(()) } else { Err(self.document.problems(problems).into()) }
+    }
+
+    /// Names of all entries of a draw: those of the model, and what its prior adds to them where that is sampled.
+    pub fn parameters(&self, trial: &Trial) -> Vec<String> {
+        match trial.model.joint(&trial.train) {
+            Ok(joint) if !self.experiment.method.is_bootstrap() => joint.names(),
+            _ => trial.model.names(),
+        }
     }
 
     pub fn seed(&self, repeat: usize) -> Seed {
@@ -180,7 +211,12 @@ impl Study {
             Some(FixedInitConfig::Run { path, .. }) => {
                 files.extend(crate::store::samples_of(Path::new(path)).ok())
             }
-            Some(FixedInitConfig::BestOf(_)) | None => {}
+            Some(FixedInitConfig::BestOf(_) | FixedInitConfig::Advi) | None => {}
+        }
+        if let (Method::MdpNpl, Some(CentreConfig::Run(path))) =
+            (self.experiment.method, self.experiment.mdp.as_ref().map(|mdp| &mdp.centre))
+        {
+            files.extend(crate::store::samples_of(Path::new(path)).ok());
         }
         for dist in sampler.init.values() {
             if let Dist::File(name) = dist {
@@ -197,7 +233,12 @@ impl Study {
     fn resolve(&mut self) -> Result<()> {
         let (train, _) = self.data(self.seed(0))?;
         let model = self.model(&train)?;
+        self.resolve_methods();
+        if !self.experiment.method.is_bootstrap() {
+            return Ok(());
+        }
         let blocks = model.blocks();
+        let advi_begins_at_init = self.begins_at_init(Method::Advi);
         let sampler = &mut self.experiment.sampler;
         if blocks.is_empty() {
             if sampler.restarts.is_some_and(|r| r.get() > 1) || sampler.fixed_init.is_some() {
@@ -210,6 +251,7 @@ impl Study {
         }
         let uses_init = match sampler.fixed_init {
             None | Some(FixedInitConfig::BestOf(_)) => true,
+            Some(FixedInitConfig::Advi) => advi_begins_at_init,
             Some(_) => false,
         };
         if uses_init {
@@ -218,7 +260,9 @@ impl Study {
             }
         }
         let prior = self.prior(&train, model.as_ref())?;
-        if let (Some(config), Prior::Dp { truncation, .. }) = (&mut self.experiment.prior, prior) {
+        if let (Some(config), Prior::Dp { truncation, .. } | Prior::Mdp { truncation, .. }) =
+            (&mut self.experiment.prior, prior)
+        {
             config.truncation = Some(match truncation {
                 Truncation::Dirichlet { .. } => TruncationConfig::Dirichlet,
                 Truncation::StickBreaking { .. } => TruncationConfig::StickBreaking,
@@ -229,6 +273,91 @@ impl Study {
             });
         }
         Ok(())
+    }
+
+    /// Writes the settings of the methods in use out.
+    fn resolve_methods(&mut self) {
+        let experiment = &mut self.experiment;
+        let centre = experiment.mdp.as_ref().map_or(CentreConfig::Nuts, |mdp| mdp.centre.clone());
+        let mdp = experiment.method == Method::MdpNpl;
+        if mdp {
+            experiment.mdp.get_or_insert_default();
+        }
+        if experiment.method == Method::Nuts || mdp && centre == CentreConfig::Nuts {
+            experiment.nuts.get_or_insert_default();
+        }
+        let starts =
+            experiment.method.is_bootstrap() && experiment.sampler.fixed_init == Some(FixedInitConfig::Advi);
+        if experiment.method == Method::Advi || starts {
+            experiment.advi.get_or_insert_default();
+        }
+    }
+
+    /// Keys of the file that the method has no use for: one file serves all methods.
+    pub fn unused(&self) -> Vec<&'static str> {
+        let method = self.experiment.method;
+        let conventional = !method.is_bootstrap();
+        let begins_at_init = matches!(method, Method::Nuts | Method::Advi) && self.begins_at_init(method);
+        let idle = [
+            ("prior", conventional),
+            ("prior.base", method == Method::MdpNpl),
+            ("sampler.R", conventional),
+            ("sampler.init", conventional && !begins_at_init),
+            ("sampler.fixed_init", conventional),
+            ("sampler.stop", conventional),
+            ("optimiser", conventional),
+            ("nuts", self.experiment.nuts.is_some() && !matches!(method, Method::Nuts | Method::MdpNpl)),
+            (
+                "advi",
+                method != Method::Advi && self.experiment.sampler.fixed_init != Some(FixedInitConfig::Advi),
+            ),
+            ("importance", method != Method::Importance),
+            ("mdp", method != Method::MdpNpl),
+        ];
+        idle.into_iter().filter(|(key, idle)| *idle && self.document.has(key)).map(|(key, _)| key).collect()
+    }
+
+    pub fn nuts(&self) -> NutsSettings {
+        self.experiment.nuts.clone().unwrap_or_default()
+    }
+
+    pub fn advi(&self) -> AdviSettings {
+        self.experiment.advi.clone().unwrap_or_default()
+    }
+
+    /// Whether chains, or variational fits, begin at a draw from `sampler.init`.
+    fn begins_at_init(&self, method: Method) -> bool {
+        let begin = if method == Method::Advi { self.advi().begin } else { self.nuts().begin };
+        begin == Begin::Init
+    }
+
+    /// The start of chains, or of variational fits, where it is that of restarts.
+    pub fn begin(&self, method: Method, model: &dyn Model, train: &Dataset) -> Result<Option<Init>> {
+        let at_init = self.begins_at_init(method);
+        at_init.then(|| self.init(model, train, &Prior::Noninformative)).transpose()
+    }
+
+    /// Likelihood times prior of the conventional model.
+    pub fn posterior<'a>(&self, model: &'a dyn Model, train: &'a Dataset) -> Result<Posterior<'a>> {
+        let joint = model.joint(train).map_err(|(key, why)| {
+            let name = self.experiment.model.name();
+            let dot = if key.is_empty() { "" } else { "." };
+            let key = format!("model.{name}{dot}{key}");
+            self.problem(&key, format!("`{key}` {why}"))
+        })?;
+        Ok(Posterior::new(joint))
+    }
+
+    /// The proposal of importance sampling.
+    pub fn proposal(&self, posterior: &Posterior) -> Result<Proposal> {
+        let ImportanceSettings { proposal } = self.experiment.importance.clone().unwrap_or_default();
+        Proposal::new(posterior.joint().blocks(), &proposal).map_err(|problems| {
+            let place = |(block, why): (String, String)| {
+                let key = format!("importance.proposal.{block}");
+                self.document.problem(&key, format!("`{key}` {why}"))
+            };
+            self.document.problems(problems.into_iter().map(place).collect()).into()
+        })
     }
 
     fn problem(&self, key: &str, message: impl Into<String>) -> Error {
@@ -255,6 +384,11 @@ impl Study {
     }
 
     fn prior(&self, train: &Arc<Dataset>, model: &dyn Model) -> Result<Prior> {
+        match self.experiment.method {
+            Method::Npl => {}
+            Method::MdpNpl => return self.mdp_prior(model),
+            Method::Nuts | Method::Advi | Method::Importance => return Ok(Prior::Noninformative),
+        }
         let config = match &self.experiment.prior {
             Some(config) if config.alpha.get() > 0.0 => config,
             _ if train.n() == 0 => {
@@ -264,13 +398,24 @@ impl Study {
             _ => return Ok(Prior::Noninformative),
         };
         let base = self.base(config, train, model)?;
-        let truncation = self.truncation(config, base.as_ref())?;
+        let truncation = self.truncation(config, base.shares().is_some())?;
         Ok(Prior::Dp { alpha: config.alpha.get(), base, truncation })
     }
 
-    fn truncation(&self, config: &PriorConfig, base: &dyn BaseMeasure) -> Result<Truncation> {
+    /// The prior of MDP-NPL, but for what it is centred on.
+    fn mdp_prior(&self, model: &dyn Model) -> Result<Prior> {
+        let Some(config) = self.experiment.prior.as_ref().filter(|p| p.alpha.get() > 0.0) else {
+            let message = "\"mdp-npl\" needs `prior.alpha` above 0: the weight of the model in rows of data";
+            return Err(self.problem("prior", message));
+        };
+        // The covariates of a regression are the training rows, its responses 0 and 1.
+        let finite = model.coefficients().is_some();
+        Ok(Prior::Mdp { alpha: config.alpha.get(), truncation: self.truncation(config, finite)? })
+    }
+
+    /// How the prior part becomes finite; `finite` if the base measure has finite support.
+    fn truncation(&self, config: &PriorConfig, finite: bool) -> Result<Truncation> {
         let t = config.truncation_limit.map(Count::get);
-        let finite = base.shares().is_some();
         let chosen = config.truncation.unwrap_or(match (t, finite) {
             (Some(_), _) => TruncationConfig::Dirichlet,
             (None, true) => TruncationConfig::Exact,
@@ -357,7 +502,7 @@ impl Study {
                     let message = "a base measure for a response needs regression data: rows with a response";
                     return Err(self.problem("prior.base.response", message));
                 }
-                Ok(Box::new(BernoulliResponse::new(bernoulli.get(), train.clone())))
+                Ok(Box::new(BernoulliResponse::new(vec![bernoulli.get(); train.n()], train.clone())))
             }
         }
     }
@@ -368,13 +513,62 @@ impl Study {
         let (train, test) = self.data(seed)?;
         let model = self.model(&train)?;
         let prior = self.prior(&train, model.as_ref())?;
-        let start = self.start(model.as_ref(), &train, &prior)?;
+        let start = match self.experiment.method.is_bootstrap() {
+            true => self.start(model.as_ref(), &train, &prior)?,
+            false => Start::Ready(Scheme::FixedInit(Vec::new())),
+        };
+        let centre = self.check_conventional(repeat, model.as_ref(), &train)?;
         if self.experiment.data.split.is_some() && !model.is_likelihood() {
             let message = "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
             return Err(self.problem("data.split", message));
         }
         self.check_metrics(model.as_ref(), test.as_deref())?;
-        Ok(Trial { seed, train, test, model, prior, start })
+        Ok(Trial { seed, train, test, model, prior, start, centre })
+    }
+
+    /// That the model has a conventional posterior, where the method wants one; and what centres MDP-NPL.
+    fn check_conventional(&self, repeat: usize, model: &dyn Model, train: &Dataset) -> Result<CentreSource> {
+        match self.experiment.method {
+            Method::Npl => {}
+            Method::Nuts | Method::Advi => {
+                self.posterior(model, train)?;
+                self.begin(self.experiment.method, model, train)?;
+            }
+            Method::Importance => {
+                self.proposal(&self.posterior(model, train)?)?;
+            }
+            Method::MdpNpl => {
+                let MdpSettings { centre } = self.experiment.mdp.clone().unwrap_or_default();
+                if !model.is_likelihood() {
+                    let message = "this loss is no likelihood: there is no model to centre the prior on";
+                    return Err(self.problem("method", message));
+                }
+                return match centre {
+                    CentreConfig::Nuts => {
+                        self.posterior(model, train)?;
+                        let init = self.begin(Method::Nuts, model, train)?;
+                        Ok(CentreSource::Nuts { settings: self.nuts(), draws: self.draws(), init })
+                    }
+                    CentreConfig::Run(path) => {
+                        self.centre_of_run(&path, repeat, model).map(CentreSource::Draws)
+                    }
+                };
+            }
+        }
+        Ok(CentreSource::None)
+    }
+
+    /// The draws of repeat `repeat`, from 0, of an earlier run.
+    fn centre_of_run(&self, path: &str, repeat: usize, model: &dyn Model) -> Result<Vec<Vec<f64>>> {
+        let key = "mdp.centre.run";
+        let wrong = |e: Error| self.problem(key, e.to_string());
+        let samples = crate::store::samples_of(Path::new(path)).and_then(|file| Samples::open(&file));
+        let draws = samples.and_then(|s| s.of_repeat(&model.names(), repeat + 1)).map_err(wrong)?;
+        if draws.is_empty() {
+            let message = format!("{} has no draws of repeat {}", printable(path), repeat + 1);
+            return Err(self.problem(key, message));
+        }
+        Ok(draws)
     }
 
     fn check_metrics(&self, model: &dyn Model, test: Option<&Dataset>) -> Result<()> {
@@ -426,6 +620,11 @@ impl Study {
                     return Err(self.problem("sampler.fixed_init", message));
                 }
                 Ok(Start::BestOf { fits: fits.get(), init: init()? })
+            }
+            Some(FixedInitConfig::Advi) => {
+                self.posterior(model, train)?;
+                let init = self.begin(Method::Advi, model, train)?;
+                Ok(Start::Advi { settings: self.advi(), init })
             }
             Some(FixedInitConfig::File(name)) => {
                 let theta = self
@@ -503,9 +702,21 @@ impl Study {
 impl Trial {
     /// The scheme of this repeat, with the fits that select its fixed start if it has one.
     pub fn scheme(self, pool: &ThreadPool, cancel: &AtomicBool) -> Result<ReadyTrial> {
-        let Trial { seed, train, test, model, prior, start } = self;
+        let Trial { seed, train, test, model, prior, start, centre } = self;
+        let mut elbo = Vec::new();
+        let mut advi = None;
         let scheme = match start {
             Start::Ready(scheme) => scheme,
+            Start::Advi { settings, init } => {
+                let joint = model.joint(&train).map_err(|(_, why)| Error::input(why))?;
+                let posterior = Posterior::new(joint);
+                let fit = posterior.advi(&settings, init.as_ref(), seed, pool, cancel)?;
+                let mut theta = posterior.constrain(&fit.q.mean);
+                theta.truncate(model.names().len());
+                advi = Some(AdviReport::of(&fit));
+                elbo = fit.trace;
+                Scheme::FixedInit(theta)
+            }
             Start::BestOf { fits, init } => {
                 let f = Measure::empirical(&train);
                 let fit = |m: usize| {
@@ -523,7 +734,28 @@ impl Trial {
             }
             Start::BestDraw(samples) => Scheme::FixedInit(best_draw(&samples, model.as_ref(), &train, pool)?),
         };
-        Ok(ReadyTrial { seed, train, test, model, prior, scheme })
+        let (centre, chains) = match centre {
+            CentreSource::None => (Vec::new(), None),
+            CentreSource::Draws(draws) => (draws, None),
+            CentreSource::Nuts { settings, draws, init } => {
+                let joint = model.joint(&train).map_err(|(_, why)| Error::input(why))?;
+                let posterior = Posterior::new(joint);
+                let mut chains = ChainSum::new(posterior.joint().names(), &settings);
+                let parameters = model.names().len();
+                let mut centre = Vec::new();
+                let threads = pool.current_num_threads();
+                let init = init.as_ref();
+                let plan = ChainPlan { settings: &settings, draws, init, seed, threads, cancel };
+                posterior.nuts(&plan, |mut draw| {
+                    chains.add(&draw);
+                    draw.theta.truncate(parameters);
+                    centre.push(draw.theta);
+                    Ok(())
+                })?;
+                (centre, Some(pool.install(|| chains.report())))
+            }
+        };
+        Ok(ReadyTrial { seed, train, test, model, prior, scheme, centre, chains, advi, elbo })
     }
 }
 
@@ -564,6 +796,13 @@ pub struct ReadyTrial {
     pub model: Box<dyn Model>,
     pub prior: Prior,
     pub scheme: Scheme,
+    /// Posterior draws that centre an MDP.
+    pub centre: Vec<Vec<f64>>,
+    /// How the chains behind them went.
+    pub chains: Option<ChainReport>,
+    /// How the variational fit behind the start went.
+    pub advi: Option<AdviReport>,
+    pub elbo: Vec<ElboPoint>,
 }
 
 impl ReadyTrial {
@@ -572,6 +811,7 @@ impl ReadyTrial {
             model: self.model.as_ref(),
             prior: &self.prior,
             data: &self.train,
+            centre: Some(Centre { draws: &self.centre, rows: &self.train }).filter(|c| !c.draws.is_empty()),
             scheme: &self.scheme,
             seed: self.seed,
         }
@@ -670,6 +910,7 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
             "`stop` ends restarts early; set `R`, the most there may be, to 2 or more".into(),
         );
     }
+    method_problems(experiment, &mut say);
     let samples = &experiment.output.samples;
     match Format::of(samples) {
         Err(why) => say("output.samples", format!("`output.samples` {why}")),
@@ -692,6 +933,34 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
         say("seed", "`seed` + `repeats` is too large".into());
     }
     found
+}
+
+/// What is wrong with the settings of the method by themselves.
+fn method_problems(experiment: &Experiment, say: &mut impl FnMut(&str, String)) {
+    let method = experiment.method;
+    let centre = experiment.mdp.as_ref().map_or(&CentreConfig::Nuts, |mdp| &mdp.centre);
+    if method == Method::Nuts || method == Method::MdpNpl && *centre == CentreConfig::Nuts {
+        if !cfg!(feature = "nuts") {
+            say("method", crate::bayes::WITHOUT_NUTS.into());
+        }
+        let (draws, chains) = (experiment.sampler.draws.get(), experiment.nuts.as_ref());
+        let chains = chains.map_or_else(|| NutsSettings::default().chains.get(), |nuts| nuts.chains.get());
+        if draws % chains != 0 {
+            let message = format!(
+                "`sampler.B` = {draws} cannot be shared out evenly over {chains} chains (`nuts.chains`)"
+            );
+            say("sampler.B", message);
+        }
+    }
+    if method == Method::Importance && experiment.path.is_some() {
+        say("path", "a path summarises draws that count the same, and those of \"importance\" do not".into());
+    }
+    if method == Method::Importance && experiment.importance.is_none() {
+        say(
+            "method",
+            "\"importance\" needs a proposal for every block of parameters: [importance.proposal]".into(),
+        );
+    }
 }
 
 /// What is wrong with a path by itself.
@@ -744,6 +1013,14 @@ fn sizes(experiment: &Experiment) -> Vec<(&'static str, usize, usize)> {
         let (n, n_test) = truth.sizes();
         let cells = n.saturating_add(n_test).saturating_mul(truth.columns());
         sizes.push(("data.simulate", cells, 1_000_000_000));
+    }
+    if let Some(nuts) = &experiment.nuts {
+        sizes.push(("nuts.warmup", nuts.warmup.get(), 1_000_000_000));
+        sizes.push(("nuts.chains", nuts.chains.get(), 10_000));
+        sizes.push(("nuts.max_depth", nuts.max_depth.get(), 30));
+    }
+    if let Some(advi) = &experiment.advi {
+        sizes.push(("advi.elbo_samples", advi.elbo_samples.get(), 1_000_000));
     }
     if let ModelConfig::Gmm(gmm) = &experiment.model {
         sizes.push(("model.gmm.K", gmm.K.get(), 1_000_000));

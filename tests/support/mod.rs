@@ -24,6 +24,7 @@ use npl::process::{Measure, Prior};
 use npl::report::Repeat;
 use npl::rng::Seed;
 use npl::runner::run_repeat;
+use npl::samples::Sample;
 use npl::study::Study;
 
 /// Seeds of every statistical test.
@@ -54,19 +55,19 @@ pub fn study(toml: &str) -> Study {
 }
 
 /// Report and draws of an experiment.
-pub fn run_with_report(toml: &str) -> (Repeat, Vec<Draw>) {
+pub fn run_with_report(toml: &str) -> (Repeat, Vec<Sample>) {
     let mut draws = Vec::new();
     let keep = |draw| {
         draws.push(draw);
         Ok(())
     };
-    let report =
-        run_repeat(&study(toml), 0, &pool(2), &AtomicBool::new(false), keep).expect("the run succeeds");
+    let cancel = AtomicBool::new(false);
+    let report = run_repeat(&study(toml), 0, &pool(2), &cancel, keep, |_| ()).expect("the run succeeds");
     (report, draws)
 }
 
 /// Draws of an experiment.
-pub fn run(toml: &str) -> Vec<Draw> {
+pub fn run(toml: &str) -> Vec<Sample> {
     run_with_report(toml).1
 }
 
@@ -86,8 +87,8 @@ pub fn file_of(values: &[f64]) -> NamedTempFile {
 }
 
 /// Entry `j` of θ in every draw.
-pub fn entry(draws: &[Draw], j: usize) -> Vec<f64> {
-    draws.iter().map(|d| d.minimum.theta[j]).collect()
+pub fn entry(draws: &[Sample], j: usize) -> Vec<f64> {
+    draws.iter().map(|d| d.theta[j]).collect()
 }
 
 /// A model from its table: `[gmm]`, `[mean]`, …
@@ -124,7 +125,7 @@ pub fn bootstrap(
     range: std::ops::Range<u64>,
     threads: usize,
 ) -> Vec<Draw> {
-    let plan = Plan { model, prior, data, scheme, seed: Seed(seed) };
+    let plan = Plan { model, prior, data, centre: None, scheme, seed: Seed(seed) };
     let mut draws = Vec::new();
     posterior_bootstrap(
         &plan,

@@ -5,19 +5,23 @@
 //! variance is part of the target and stands in the config; it is a clamp, under which EM stays monotone.
 
 mod em;
+mod joint;
 mod newton;
 mod step;
 
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
+use ndarray::Array2;
 use rand::distr::Distribution;
 use rand_distr::StandardNormal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::em::EmSums;
+use self::joint::{MixtureJoint, MixtureMeasure};
 use super::{Block, Collapse, Context, Model, Support};
+use crate::bayes::Joint;
 use crate::config::{Count, Gamma, Positive};
 use crate::data::Dataset;
 use crate::kernel::Level;
@@ -45,7 +49,7 @@ pub struct Config {
     /// Strength γ of the penalty: a number, or "1/n".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gamma: Option<Gamma>,
-    /// The parametric prior on (π, μ, σ), for a base measure `"prior_predictive"`.
+    /// The parametric prior on (π, μ, σ): for conventional Bayes, and for a base measure `"prior_predictive"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prior: Option<MixturePrior>,
 }
@@ -274,6 +278,22 @@ impl Model for Gmm {
             d: self.d,
             draw: Arc::new(draw),
             moments: Some(vec![(m, variance); self.d]),
+        }))
+    }
+
+    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
+        let missing =
+            "is missing: conventional Bayes needs a prior on θ; an empty table takes that of the paper";
+        let prior = self.prior.as_ref().ok_or(("prior", missing.to_owned()))?;
+        Ok(Box::new(MixtureJoint { model: self, prior, data, empirical: Measure::empirical(data) }))
+    }
+
+    fn sampling(&self, theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
+        let matrix = |values: Vec<f64>| Array2::from_shape_vec((self.k, self.d), values).expect("K × d");
+        Some(Box::new(MixtureMeasure {
+            pi: self.pi(theta).to_vec(),
+            mean: matrix(self.mu(theta).to_vec()),
+            sd: matrix(self.sigma2(theta).iter().map(|v| v.sqrt()).collect()),
         }))
     }
 }

@@ -273,6 +273,7 @@ mod tests {
             columns: (0..d).map(|j| format!("x{j}")).collect(),
             penalty: Penalty::StudentT { a: positive(1.0), b: positive(0.7) },
             gamma: 0.05,
+            hierarchy: None,
             mass: 6.0,
             tolerance: 1e-3,
             change: None,

@@ -1,23 +1,27 @@
 //! Logistic regression with a penalty: l = −y log η − (1 − y) log(1 − η) + γ g(β), η = σ(βᵀx + β₀), eq. (14). The
 //! intercept is not penalised.
 
+mod joint;
 mod metric;
 mod objective;
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use ndarray::Array2;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Block, Context, Model, Search, Support};
+use crate::bayes::Joint;
 use crate::config::{Gamma, Positive};
 use crate::data::Dataset;
 use crate::kernel::Level;
 use crate::optim::lbfgs::{BlockObjective, Settings, minimise_block};
 use crate::optim::{Minimum, Status};
-use crate::process::Measure;
+use crate::process::base::BernoulliResponse;
+use crate::process::{BaseMeasure, Measure};
+use joint::RegressionJoint;
 use metric::Shared;
 use objective::Objective;
 
@@ -31,6 +35,20 @@ pub struct Config {
     /// Strength γ of the penalty: a number, or "1/n". Left out: "1/n".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gamma: Option<Gamma>,
+    /// What conventional Bayes makes of a Student-t penalty. Left out: "hierarchy" where it is possible. Other penalties
+    /// are priors exp(−n γ g(β)) as they stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ard: Option<Ard>,
+}
+
+/// The ARD prior of eq. (12) for conventional Bayes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ard {
+    /// β ~ N(0, 1/λ) with precisions λ ~ Gamma(a, b) as parameters, as in the paper. Needs γ = "1/n".
+    Hierarchy,
+    /// λ integrated out: a Student-t prior on β.
+    Marginal,
 }
 
 /// The penalty g(β).
@@ -72,7 +90,19 @@ impl Config {
             let message = "is needed: the response is constant, and without one the intercept has no minimum";
             return Err(vec![("penalty", message.into())]);
         }
+        // Precisions are parameters if n γ = 1: the penalty is then minus the log prior that they leave.
+        let possible = match self.penalty {
+            Penalty::StudentT { a, b } if (gamma / context.one_over_n() - 1.0).abs() < 1e-9 => {
+                Some([a.get(), b.get()])
+            }
+            _ => None,
+        };
+        if self.ard == Some(Ard::Hierarchy) && possible.is_none() {
+            let message = "\"hierarchy\" is the prior behind a `student_t` penalty with γ = \"1/n\"";
+            return Err(vec![("ard", message.into())]);
+        }
         Ok(Box::new(Logistic {
+            hierarchy: possible.filter(|_| self.ard != Some(Ard::Marginal)),
             columns: context.train.columns.clone(),
             penalty: if gamma == 0.0 { Penalty::None } else { self.penalty },
             gamma,
@@ -91,6 +121,8 @@ struct Logistic {
     columns: Vec<String>,
     penalty: Penalty,
     gamma: f64,
+    /// a and b of the prior of λ, where conventional Bayes has λ among its parameters.
+    hierarchy: Option<[f64; 2]>,
     mass: f64,
     tolerance: f64,
     change: Option<f64>,
@@ -242,5 +274,19 @@ impl Model for Logistic {
 
     fn coefficients(&self) -> Option<Range<usize>> {
         Some(0..self.d())
+    }
+
+    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
+        let y = data.y.as_ref().expect("checked with the model");
+        let mass: Vec<f64> = (0..data.n()).map(|i| data.weight(i)).collect();
+        let ones = mass.iter().zip(y).map(|(w, y)| w * y).collect();
+        Ok(Box::new(RegressionJoint { model: self, data, mass, ones, hierarchy: self.hierarchy }))
+    }
+
+    fn sampling(&self, theta: &[f64], data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
+        let beta = ndarray::ArrayView1::from(&theta[..self.d()]);
+        let eta = |x: ndarray::ArrayView1<f64>| 1.0 / (1.0 + libm::exp(-x.dot(&beta) - theta[self.d()]));
+        let eta = data.x.outer_iter().map(eta).collect();
+        Some(Box::new(BernoulliResponse::new(eta, data.clone())))
     }
 }

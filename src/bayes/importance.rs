@@ -1,0 +1,245 @@
+//! Self-normalised importance sampling (supplement E.2.3): θ_b from a proposal q, with weight posterior over proposal.
+//! Nothing is kept but sums: draws are as many as one likes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rayon::ThreadPool;
+use serde::{Deserialize, Serialize};
+
+use super::{Joint, log_dirichlet_constant, log_normal_density};
+use crate::error::{Error, Result};
+use crate::init::{Dist, normalise, variate};
+use crate::math::log_add_exp;
+use crate::model::{Block, Support};
+use crate::ordered::in_order;
+use crate::rng::{Purpose, Rng, Seed};
+
+/// A draw whose log weight is further below the largest than this adds nothing to any sum.
+pub const NEGLIGIBLE: f64 = 45.0;
+/// Draws that a thread takes at one time.
+const BLOCK: u64 = 256;
+
+/// q(θ): one distribution for each block.
+pub struct Proposal {
+    blocks: Vec<(Block, Dist)>,
+}
+
+impl Proposal {
+    /// What is wrong with it: the block, and why.
+    pub fn new(
+        blocks: Vec<Block>,
+        config: &BTreeMap<String, Dist>,
+    ) -> std::result::Result<Proposal, Vec<(String, String)>> {
+        let mut problems = Vec::new();
+        let known: Vec<String> = blocks.iter().map(|b| format!("`{}`", b.name)).collect();
+        for name in config.keys().filter(|name| !blocks.iter().any(|b| b.name == name.as_str())) {
+            let message = format!("is not a block of this posterior; its blocks are {}", known.join(", "));
+            problems.push((name.clone(), message));
+        }
+        let mut chosen = Vec::new();
+        for block in blocks {
+            match config.get(block.name) {
+                None => {
+                    problems.push((block.name.to_owned(), "is missing: every block needs a proposal".into()))
+                }
+                Some(dist) => match covers(dist, block.support) {
+                    Ok(()) => chosen.push((block, dist.clone())),
+                    Err(why) => problems.push((block.name.to_owned(), why)),
+                },
+            }
+        }
+        if problems.is_empty() { Ok(Proposal { blocks: chosen }) } else { Err(problems) }
+    }
+
+    pub fn draw(&self, rng: &mut Rng) -> Vec<f64> {
+        let len = self.blocks.iter().map(|(b, _)| b.range.len()).sum();
+        let mut theta = vec![0.0; len];
+        for (block, dist) in &self.blocks {
+            let out = &mut theta[block.range.clone()];
+            out.iter_mut().for_each(|v| *v = variate(dist, rng));
+            if block.support == Support::Simplex {
+                normalise(out);
+            }
+        }
+        theta
+    }
+
+    pub fn log_density(&self, theta: &[f64]) -> f64 {
+        let of_block = |(block, dist): &(Block, Dist)| {
+            let values = &theta[block.range.clone()];
+            let constant = match dist {
+                Dist::Dirichlet(a) => log_dirichlet_constant(a.get(), values.len()),
+                _ => 0.0,
+            };
+            constant + values.iter().map(|v| log_density(dist, *v)).sum::<f64>()
+        };
+        self.blocks.iter().map(of_block).sum()
+    }
+}
+
+/// Whether a proposal reaches all of a block's support, and nothing else.
+fn covers(dist: &Dist, support: Support) -> std::result::Result<(), String> {
+    use Support::{Location, Positive, Real, Simplex};
+    match (dist, support) {
+        (Dist::Dirichlet(_), Simplex)
+        | (Dist::Normal(_), Real | Location)
+        | (Dist::LogNormal(_) | Dist::Gamma(_) | Dist::InverseGamma(_), Positive) => Ok(()),
+        (Dist::Uniform([low, high]), Real | Location) if low < high => Ok(()),
+        (Dist::Uniform([low, high]), Positive) if low < high && *low >= 0.0 => Ok(()),
+        (_, Simplex) => Err("sums to 1: its proposal is a `dirichlet`".into()),
+        (_, Positive) => {
+            Err("is positive: its proposal is `log_normal`, `gamma`, `inverse_gamma` or `uniform`".into())
+        }
+        (_, Real | Location) => Err("takes any value: its proposal is `normal` or `uniform`".into()),
+    }
+}
+
+/// log of the density of one entry; of a Dirichlet without its constant.
+fn log_density(dist: &Dist, x: f64) -> f64 {
+    match *dist {
+        Dist::Dirichlet(a) if a.get() == 1.0 => 0.0,
+        Dist::Dirichlet(a) => (a.get() - 1.0) * libm::log(x),
+        Dist::Uniform([low, high]) => -libm::log(high - low),
+        Dist::Normal((m, s)) => log_normal_density(x, m, s.get()),
+        Dist::LogNormal((m, s)) => log_normal_density(libm::log(x), m, s.get()) - libm::log(x),
+        Dist::Gamma([shape, rate]) => {
+            let (a, b) = (shape.get(), rate.get());
+            a * libm::log(b) - libm::lgamma(a) + (a - 1.0) * libm::log(x) - b * x
+        }
+        Dist::InverseGamma([shape, scale]) => {
+            let (a, b) = (shape.get(), scale.get());
+            a * libm::log(b) - libm::lgamma(a) - (a + 1.0) * libm::log(x) - b / x
+        }
+        Dist::Constant(_) | Dist::File(_) | Dist::Data => f64::NAN,
+    }
+}
+
+/// A draw from the proposal that counts.
+pub struct WeightedDraw<T> {
+    pub index: u64,
+    pub theta: Vec<f64>,
+    pub log_joint: f64,
+    pub log_weight: f64,
+    pub result: T,
+}
+
+/// What the weights of all draws say.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Weights {
+    pub draws: u64,
+    /// 1/Σ w̃²: independent draws from the posterior that would do as well.
+    pub ess: f64,
+    /// Share of the largest weight.
+    pub largest: f64,
+    /// log of the mean weight: the log marginal likelihood.
+    pub log_evidence: f64,
+    /// Draws that were kept; the weights of all others together are below the rounding error of the sums.
+    pub kept: u64,
+}
+
+/// Running sums of weights and their squares.
+#[derive(Clone, Copy)]
+struct Sums {
+    draws: u64,
+    kept: u64,
+    max: f64,
+    log_sum: f64,
+    log_sum_squares: f64,
+}
+
+impl Sums {
+    fn add(&mut self, log_weight: f64) {
+        self.draws += 1;
+        self.max = self.max.max(log_weight);
+        self.log_sum = log_add_exp(self.log_sum, log_weight);
+        self.log_sum_squares = log_add_exp(self.log_sum_squares, 2.0 * log_weight);
+    }
+
+    fn weights(&self) -> Weights {
+        Weights {
+            draws: self.draws,
+            ess: libm::exp(2.0 * self.log_sum - self.log_sum_squares),
+            largest: libm::exp(self.max - self.log_sum),
+            log_evidence: self.log_sum - libm::log(self.draws as f64),
+            kept: self.kept,
+        }
+    }
+}
+
+/// How many draws, of what, by whom.
+pub struct Weighing<'a> {
+    pub joint: &'a dyn Joint,
+    pub proposal: &'a Proposal,
+    pub draws: u64,
+    pub seed: Seed,
+    pub pool: &'a ThreadPool,
+    pub cancel: &'a AtomicBool,
+}
+
+impl Weighing<'_> {
+    /// Draws and weighs; those that may count go to `sink`, in order, with what `per_draw` makes of them. `on_block` hears
+    /// how many more are done.
+    pub fn sample<T: Send>(
+        &self,
+        per_draw: impl Fn(&[f64]) -> T + Sync,
+        mut sink: impl FnMut(WeightedDraw<T>) -> Result<()>,
+        mut on_block: impl FnMut(u64),
+    ) -> Result<Weights> {
+        let Weighing { joint, proposal, draws, seed, pool, cancel } = *self;
+        // The largest log weight that the sink has seen. Threads may read an old one: it is only smaller, so that they keep
+        // more, and the sink, which goes by the order of the draws, decides.
+        let largest = AtomicU64::new(f64::NEG_INFINITY.to_bits());
+        let make = |index: u64| {
+            let theta = proposal.draw(&mut seed.stream(Purpose::Proposal, index, 0));
+            let log_joint = joint.log_density(&theta, None);
+            let log_weight = log_joint - proposal.log_density(&theta);
+            let log_weight = if log_weight.is_nan() { f64::NEG_INFINITY } else { log_weight };
+            let counts = log_weight > f64::from_bits(largest.load(Ordering::Relaxed)) - NEGLIGIBLE;
+            let draw = counts.then(|| WeightedDraw {
+                index,
+                result: per_draw(&theta),
+                theta,
+                log_joint,
+                log_weight,
+            });
+            (log_weight, draw)
+        };
+        let mut sums = Sums {
+            draws: 0,
+            kept: 0,
+            max: f64::NEG_INFINITY,
+            log_sum: f64::NEG_INFINITY,
+            log_sum_squares: f64::NEG_INFINITY,
+        };
+        let mut told = 0;
+        in_order(
+            0..draws,
+            BLOCK,
+            pool,
+            cancel,
+            |ids, halted| (!halted()).then(|| ids.map(make).collect()),
+            |(log_weight, draw)| {
+                sums.add(log_weight);
+                largest.store(sums.max.to_bits(), Ordering::Relaxed);
+                if sums.draws.is_multiple_of(BLOCK) || sums.draws == draws {
+                    on_block(sums.draws - told);
+                    told = sums.draws;
+                }
+                match draw.filter(|_| log_weight > sums.max - NEGLIGIBLE) {
+                    Some(draw) => {
+                        sums.kept += 1;
+                        sink(draw)
+                    }
+                    None => Ok(()),
+                }
+            },
+        )?;
+        if sums.max == f64::NEG_INFINITY {
+            return Err(Error::Failed(
+                "no draw from the proposal has any weight: it misses the posterior".into(),
+            ));
+        }
+        Ok(sums.weights())
+    }
+}

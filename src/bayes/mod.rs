@@ -1,0 +1,210 @@
+//! Conventional Bayesian inference, for comparison: the posterior π(θ) Π f_θ(yᵢ) of a model that is believed, by NUTS,
+//! ADVI and importance sampling. One definition of likelihood and prior, on the scale of θ, serves all of them.
+
+pub mod advi;
+pub mod convergence;
+pub mod importance;
+#[cfg(feature = "nuts")]
+pub mod nuts;
+pub mod settings;
+pub mod transform;
+
+use std::f64::consts::TAU;
+use std::sync::atomic::AtomicBool;
+
+use rand::distr::Distribution;
+use rand_distr::Open01;
+use rayon::ThreadPool;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::init::Init;
+use crate::model::Block;
+use crate::rng::{Purpose, Rng, Seed};
+use settings::{AdviSettings, NutsSettings};
+use transform::Transform;
+
+/// Likelihood times prior of a model on its data.
+pub trait Joint: Send + Sync {
+    /// One name per entry: θ of the model, then what the prior adds to it.
+    fn names(&self) -> Vec<String>;
+
+    /// What values the entries may take.
+    fn blocks(&self) -> Vec<Block>;
+
+    /// log π(θ) Π f_θ(yᵢ), normalised in π, and its derivatives into `gradient` if it is asked for: by θ, and by log θ
+    /// where θ is positive or on a simplex, which is finite where θ vanishes.
+    fn log_density(&self, theta: &[f64], gradient: Option<&mut [f64]>) -> f64;
+}
+
+/// A log density on ℝᵈ with its gradient: what samplers see.
+pub trait LogDensity: Sync {
+    fn dim(&self) -> usize;
+
+    /// The value; the derivatives go into `gradient`.
+    fn evaluate(&self, u: &[f64], gradient: &mut [f64]) -> f64;
+}
+
+/// A [`Joint`] on the unconstrained scale, Jacobian included.
+pub struct Posterior<'a> {
+    joint: Box<dyn Joint + 'a>,
+    transform: Transform,
+}
+
+impl<'a> Posterior<'a> {
+    pub fn new(joint: Box<dyn Joint + 'a>) -> Posterior<'a> {
+        let transform = Transform::new(joint.blocks());
+        Posterior { joint, transform }
+    }
+
+    pub fn joint(&self) -> &(dyn Joint + 'a) {
+        self.joint.as_ref()
+    }
+
+    /// θ at an unconstrained point.
+    pub fn constrain(&self, u: &[f64]) -> Vec<f64> {
+        self.transform.constrain(u).0
+    }
+
+    /// The point where θ is.
+    pub fn unconstrain(&self, theta: &[f64]) -> Vec<f64> {
+        self.transform.unconstrain(theta)
+    }
+}
+
+impl LogDensity for Posterior<'_> {
+    fn dim(&self) -> usize {
+        self.transform.dim()
+    }
+
+    fn evaluate(&self, u: &[f64], gradient: &mut [f64]) -> f64 {
+        let (theta, log_jacobian) = self.transform.constrain(u);
+        let mut by_theta = vec![0.0; theta.len()];
+        let value = self.joint.log_density(&theta, Some(&mut by_theta));
+        self.transform.pull_back(u, &by_theta, gradient);
+        value + log_jacobian
+    }
+}
+
+/// Where a chain or a variational fit begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Begin {
+    /// Uniform between −2 and 2 on the unconstrained scale, as Stan does.
+    #[default]
+    Uniform,
+    /// A start drawn from `sampler.init`, like those of random restarts.
+    Init,
+}
+
+/// Starts that are tried before giving up.
+const ATTEMPTS: usize = 100;
+
+impl Posterior<'_> {
+    /// The first of some starts at which density and gradient are finite: from `init`, where there is one, with 1 for
+    /// what the prior adds to θ; or uniform between −2 and 2 in every coordinate.
+    fn start(&self, init: Option<&Init>, rng: &mut Rng) -> Result<Vec<f64>> {
+        let draw = |rng: &mut Rng| match init {
+            Some(init) => {
+                let mut theta = init.draw(rng);
+                theta.resize(self.joint.names().len(), 1.0);
+                self.unconstrain(&theta)
+            }
+            None => {
+                let uniform = |rng: &mut Rng| <Open01 as Distribution<f64>>::sample(&Open01, rng);
+                (0..self.dim()).map(|_| -2.0 + 4.0 * uniform(rng)).collect()
+            }
+        };
+        let mut gradient = vec![0.0; self.dim()];
+        let found = (0..ATTEMPTS).map(|_| draw(rng)).find(|u| {
+            let value = self.evaluate(u, &mut gradient);
+            value.is_finite() && gradient.iter().all(|g| g.is_finite())
+        });
+        found.ok_or_else(|| {
+            let message = format!("the posterior density is not finite at any of {ATTEMPTS} starts");
+            Error::Failed(message)
+        })
+    }
+
+    /// Fits q, from a start of its own.
+    pub fn advi(
+        &self,
+        settings: &AdviSettings,
+        init: Option<&Init>,
+        seed: Seed,
+        pool: &ThreadPool,
+        cancel: &AtomicBool,
+    ) -> Result<advi::Fit> {
+        let mut rng = seed.stream(Purpose::Variational, 0, 0);
+        let start = self.start(init, &mut rng)?;
+        advi::fit(self, settings, start, rng, pool, cancel)
+    }
+
+    /// Draws from all chains, chain by chain, into `sink`.
+    #[cfg(feature = "nuts")]
+    pub fn nuts(&self, plan: &ChainPlan, mut sink: impl FnMut(ChainDraw) -> Result<()>) -> Result<()> {
+        let ChainPlan { settings, draws, init, seed, threads, cancel } = *plan;
+        let start = |chain: usize| self.start(init, &mut seed.stream(Purpose::Chain, chain as u64, 1));
+        let draws = draws / settings.chains.get();
+        let chains = nuts::Chains { target: self, settings, draws, seed, threads, cancel };
+        let mut gradient = vec![0.0; self.dim()];
+        chains.sample(start, |step| {
+            let log_density = self.evaluate(&step.u, &mut gradient);
+            sink(ChainDraw {
+                theta: self.constrain(&step.u),
+                log_density,
+                chain: step.chain,
+                steps: step.steps,
+                step_size: step.step_size,
+                divergent: step.divergent,
+            })
+        })
+    }
+
+    #[cfg(not(feature = "nuts"))]
+    pub fn nuts(&self, _plan: &ChainPlan, _sink: impl FnMut(ChainDraw) -> Result<()>) -> Result<()> {
+        Err(Error::input(WITHOUT_NUTS))
+    }
+}
+
+/// Chains of NUTS to be run.
+#[derive(Clone, Copy)]
+pub struct ChainPlan<'a> {
+    pub settings: &'a NutsSettings,
+    /// Over all chains.
+    pub draws: usize,
+    /// Where chains begin, if not anywhere.
+    pub init: Option<&'a Init>,
+    pub seed: Seed,
+    pub threads: usize,
+    pub cancel: &'a AtomicBool,
+}
+
+/// Said by a build without the sampler.
+pub const WITHOUT_NUTS: &str =
+    "this build has no NUTS: build it with `--features nuts`, which is the default";
+
+/// A draw of a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainDraw {
+    pub theta: Vec<f64>,
+    /// On the unconstrained scale.
+    pub log_density: f64,
+    /// Counted from 0.
+    pub chain: usize,
+    pub steps: usize,
+    pub step_size: f64,
+    pub divergent: bool,
+}
+
+/// log N(x; m, s²).
+pub fn log_normal_density(x: f64, m: f64, s: f64) -> f64 {
+    let z = (x - m) / s;
+    -0.5 * z * z - libm::log(s) - 0.5 * libm::log(TAU)
+}
+
+/// log of the normalising constant of a symmetric Dirichlet: log Γ(K a) − K log Γ(a).
+pub fn log_dirichlet_constant(a: f64, k: usize) -> f64 {
+    libm::lgamma(a * k as f64) - k as f64 * libm::lgamma(a)
+}

@@ -1,0 +1,103 @@
+//! The conventional Bayesian regression of eq. (12): βⱼ ~ N(0, 1/λⱼ), λⱼ ~ Gamma(a, b), a flat prior on the intercept;
+//! or with λ integrated out, which leaves the penalty as a prior.
+
+use std::f64::consts::{PI, TAU};
+
+use super::{Logistic, Penalty};
+use crate::bayes::Joint;
+use crate::data::Dataset;
+use crate::kernel::logistic::loss_and_gradient;
+use crate::model::{Block, Model, Support};
+
+pub(super) struct RegressionJoint<'a> {
+    pub model: &'a Logistic,
+    pub data: &'a Dataset,
+    /// Mass of each row, and the part of it with response 1.
+    pub mass: Vec<f64>,
+    pub ones: Vec<f64>,
+    /// a and b, where λ is a parameter.
+    pub hierarchy: Option<[f64; 2]>,
+}
+
+impl RegressionJoint<'_> {
+    /// log π(β), and its derivatives added to `gradient`: −n γ g(β), normalised.
+    fn log_marginal_prior(&self, beta: &[f64], gradient: &mut [f64]) -> f64 {
+        let n = self.data.mass();
+        let (d, model) = (beta.len() as f64, self.model);
+        let mut by_beta = vec![0.0; beta.len()];
+        let mut penalty = model.penalise(beta, &mut by_beta);
+        let constant = match model.penalty {
+            Penalty::StudentT { a, b } => {
+                let power = n * model.gamma * (a.get() + 0.5);
+                // A weaker penalty than this has no integral.
+                let proper = power > 0.5;
+                let gammas = if proper { libm::lgamma(power) - libm::lgamma(power - 0.5) } else { 0.0 };
+                gammas - 0.5 * libm::log(2.0 * PI * b.get())
+            }
+            Penalty::Ridge => 0.5 * libm::log(n * model.gamma / TAU),
+            Penalty::Lasso => {
+                penalty += model.gamma * beta.iter().map(|b| b.abs()).sum::<f64>();
+                by_beta.iter_mut().zip(beta).for_each(|(g, b)| *g += model.gamma * b.signum());
+                libm::log(0.5 * n * model.gamma)
+            }
+            Penalty::None => 0.0,
+        };
+        gradient.iter_mut().zip(&by_beta).for_each(|(g, p)| *g -= n * p);
+        d * constant - n * penalty
+    }
+
+    /// log π(β, λ), and its derivatives by β added, by log λ stored.
+    fn log_prior(
+        &self,
+        [a, b]: [f64; 2],
+        beta: &[f64],
+        lambda: &[f64],
+        by_beta: &mut [f64],
+        by_lambda: &mut [f64],
+    ) -> f64 {
+        let constant = a * libm::log(b) - libm::lgamma(a) - 0.5 * libm::log(TAU);
+        let mut sum = 0.0;
+        for (j, (beta, lambda)) in beta.iter().zip(lambda).enumerate() {
+            let exponent = lambda * (0.5 * beta * beta + b);
+            sum += (a - 0.5) * libm::log(*lambda) - exponent + constant;
+            by_beta[j] -= lambda * beta;
+            by_lambda[j] = a - 0.5 - exponent;
+        }
+        sum
+    }
+}
+
+impl Joint for RegressionJoint<'_> {
+    fn names(&self) -> Vec<String> {
+        let lambda = self.model.columns.iter().map(|c| format!("lambda.{c}"));
+        let lambda = lambda.filter(|_| self.hierarchy.is_some());
+        self.model.names().into_iter().chain(lambda).collect()
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        let d = self.model.d();
+        let lambda = Block { name: "lambda", range: d + 1..2 * d + 1, support: Support::Positive };
+        let lambda = Some(lambda).filter(|_| self.hierarchy.is_some() && d > 0);
+        self.model.blocks().into_iter().chain(lambda).collect()
+    }
+
+    fn log_density(&self, theta: &[f64], gradient: Option<&mut [f64]>) -> f64 {
+        let d = self.model.d();
+        let mut unused = Vec::new();
+        let gradient = gradient.unwrap_or_else(|| {
+            unused = vec![0.0; theta.len()];
+            &mut unused
+        });
+        let (by_theta, by_lambda) = gradient.split_at_mut(d + 1);
+        let (beta, lambda) = (&theta[..d], &theta[d + 1..]);
+        let panel = self.data.panel();
+        let loss =
+            loss_and_gradient(self.model.level, panel, &self.mass, &self.ones, beta, theta[d], by_theta);
+        by_theta.iter_mut().for_each(|g| *g = -*g);
+        let log_prior = match self.hierarchy {
+            Some(ab) => self.log_prior(ab, beta, lambda, &mut by_theta[..d], by_lambda),
+            None => self.log_marginal_prior(beta, &mut by_theta[..d]),
+        };
+        log_prior - loss
+    }
+}
