@@ -14,7 +14,9 @@ const STYLES: Styles = Styles::styled()
 
 /// Posterior samples by optimisation: Bayesian nonparametric learning with the posterior bootstrap.
 #[derive(Parser)]
-#[command(name = "npl", version, styles = STYLES, after_help = "\
+#[command(name = "npl", styles = STYLES, disable_version_flag = true, arg_required_else_help = true,
+    args_conflicts_with_subcommands = true, subcommand_negates_reqs = true,
+    override_usage = "npl <COMMAND>\n       npl --version [--verbose]", after_help = "\
 Start here:
   npl new gmm > my.toml       a commented experiment to edit
   npl check my.toml           what it will do, and what it will cost
@@ -23,8 +25,23 @@ Start here:
 
 Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 too many failed draws, 130 interrupted.")]
 pub struct Cli {
+    #[command(flatten)]
+    pub version: VersionArgs,
+    /// Without one, the version is asked for
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+#[derive(Args)]
+pub struct VersionArgs {
+    /// Print the version
+    #[arg(long, short = 'V', required = true)]
+    pub version: bool,
+    /// With --version: also which kernels, how many threads and which features this program has here
+    #[arg(long, requires = "version")]
+    pub verbose: bool,
+    #[command(flatten, next_help_heading = "With --version --verbose, as for commands that compute")]
+    pub machine: MachineArgs,
 }
 
 #[derive(Subcommand)]
@@ -102,6 +119,13 @@ pub struct Overrides {
     /// Where data files are looked for first; then $NPL_DATA, ./data and the current folder
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// What of the machine is used.
+#[derive(Args)]
+pub struct MachineArgs {
     /// Threads to use; no result depends on it [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024),
         allow_negative_numbers = true)]
@@ -197,7 +221,8 @@ pub struct AlphaArgs {
     #[arg(long, value_name = "SD", allow_negative_numbers = true)]
     pub sd: Option<f64>,
     /// Standard deviation of the base measure F_pi, if there is no experiment to take it from
-    #[arg(long, value_name = "SD", conflicts_with = "config", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SD", allow_negative_numbers = true,
+        conflicts_with_all = ["config", "set", "seed", "data_dir", "threads", "simd"])]
     pub base_sd: Option<f64>,
     /// Values of alpha to simulate the prior of theta for
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_negative_numbers = true)]

@@ -468,6 +468,68 @@ fn completions_and_help_are_there() {
 }
 
 #[test]
+fn the_verbose_version_says_what_would_compute() {
+    let place = Place::new();
+    let line = |args: &[&str], name: &str| {
+        let text = place.ok(args).stdout;
+        let found = text.lines().find_map(|line| line.strip_prefix(name)).map(|rest| rest.trim().to_owned());
+        found.unwrap_or_else(|| panic!("no {name}: {text}"))
+    };
+    assert_eq!(place.ok(&["-V"]).stdout, format!("npl {}\n", env!("CARGO_PKG_VERSION")));
+    for flag in ["-V", "--version"] {
+        assert_eq!(line(&[flag, "--verbose"], "npl"), env!("CARGO_PKG_VERSION"));
+    }
+    let levels: Vec<&str> = npl::kernel::available().map(|level| level.name()).collect();
+    let best = levels.last().unwrap();
+    let kernels = line(&["--version", "--verbose"], "kernels");
+    assert_eq!(kernels, format!("{best} (the best this CPU has; possible: {})", levels.join(", ")));
+    let kernels = line(&["--version", "--verbose", "--simd", "plain"], "kernels");
+    assert_eq!(kernels, format!("plain (--simd; possible: {})", levels.join(", ")));
+    assert_eq!(line(&["--version", "--verbose", "--threads", "3"], "threads"), "3 (--threads)");
+    let slurm = place.command(&["--version", "--verbose"]).env("SLURM_CPUS_PER_TASK", "5").output().unwrap();
+    assert!(String::from_utf8_lossy(&slurm.stdout).contains("threads   5 (SLURM_CPUS_PER_TASK)\n"));
+    let features = line(&["--version", "--verbose"], "features");
+    assert_eq!(features.contains("parquet"), cfg!(feature = "parquet"));
+    assert_eq!(features.contains("openblas"), cfg!(feature = "openblas"));
+    for wrong in [&["--verbose"][..], &["--simd", "plain"], &["--version", "run", "m.toml"]] {
+        assert_eq!(place.npl(wrong).code, Some(2), "{wrong:?}");
+    }
+}
+
+/// Every level by name, on every command that computes: recorded if this CPU has it, refused by name if not.
+#[test]
+fn the_level_of_the_kernels_is_pinned_or_refused() {
+    let place = Place::new();
+    place.write("m.toml", MEAN);
+    for level in ["plain", "avx2", "avx512"] {
+        let possible = npl::kernel::available().any(|l| l.name() == level);
+        let out = format!("out-{level}");
+        for command in [
+            &["run", "m.toml", "--out", &out][..],
+            &["check", "m.toml"],
+            &["export", "m.toml", "--out", &format!("export-{level}")],
+            &["--version", "--verbose"],
+        ] {
+            let ended = place.npl(&[command, &["--simd", level]].concat());
+            if possible {
+                assert_eq!(ended.code, Some(0), "{command:?} {level}: {}", ended.stderr);
+            } else {
+                assert_eq!(ended.code, Some(2), "{command:?} {level}");
+                assert!(ended.stderr.contains(&format!("--simd {level}: this CPU has ")), "{}", ended.stderr);
+            }
+        }
+        if possible {
+            let manifest: Value = serde_json::from_str(&place.read(&format!("{out}/manifest.json"))).unwrap();
+            assert_eq!(manifest["simd"], level);
+            let check = place.ok(&["check", "m.toml", "--simd", level]).stdout;
+            assert!(check.contains(&format!("({level} kernels)")), "{check}");
+        }
+    }
+    let alpha = place.npl(&["alpha", "--sd", "0.5", "--base-sd", "1", "--simd", "plain"]);
+    assert_eq!(alpha.code, Some(2), "nothing is computed by kernels there: {}", alpha.stdout);
+}
+
+#[test]
 fn the_seed_is_given_or_drawn_and_always_recorded() {
     let place = Place::new();
     place.write("m.toml", MEAN).write("n.toml", MEAN.replace("seed = 1\n", ""));

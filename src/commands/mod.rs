@@ -7,6 +7,7 @@ mod run;
 mod summary;
 mod table;
 mod text;
+mod version;
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -16,14 +17,16 @@ use clap::CommandFactory;
 use npl::config::{Document, Experiment, nearest, printable};
 use npl::data::files::SearchPath;
 use npl::error::Error;
+use npl::kernel::Level;
 use npl::model::STARTERS;
 use npl::study::Study;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::cli::{Cli, Command, Overrides};
+use crate::cli::{Cli, Command, MachineArgs, Overrides};
 
 pub fn dispatch(cli: Cli) -> Result<()> {
-    match cli.command {
+    let Some(command) = cli.command else { return version::version(&cli.version) };
+    match command {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::check(args),
         Command::Export(args) => export::export(args),
@@ -68,11 +71,7 @@ fn note(line: &str) {
 
 /// An experiment file with its overrides, checked and with its data read.
 fn load(config: &Path, overrides: &Overrides, more: &[String]) -> Result<Study> {
-    if let Some(level) = overrides.simd {
-        level.pin().map_err(|best| {
-            Error::input(format!("--simd {}: this CPU has {} at best", level.name(), best.name()))
-        })?;
-    }
+    pin(&overrides.machine)?;
     let shown = config.display().to_string();
     let text = read_text(config)?;
     let seed = overrides.seed.map(|seed| format!("seed={seed}"));
@@ -101,16 +100,31 @@ fn read_text(path: &Path) -> Result<String> {
     Ok(String::from_utf8(bytes).map_err(|_| wrong("not UTF-8 text".into()))?)
 }
 
-/// The threads of a run: `--threads`, else $RAYON_NUM_THREADS, $SLURM_CPUS_PER_TASK, else all cores.
-fn pool(overrides: &Overrides) -> Result<ThreadPool> {
-    let from_env = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok().filter(|&n| n > 0);
-    let threads = overrides
+/// Which kernels compute: `--simd`, else the best this CPU has.
+fn pin(machine: &MachineArgs) -> Result<()> {
+    let Some(level) = machine.simd else { return Ok(()) };
+    let refuse =
+        |best: Level| Error::input(format!("--simd {}: this CPU has {} at best", level.name(), best.name()));
+    Ok(level.pin().map_err(refuse)?)
+}
+
+/// The threads of a run: `--threads`, else $RAYON_NUM_THREADS, $SLURM_CPUS_PER_TASK, else all cores; and which of these
+/// it was.
+fn threads(machine: &MachineArgs) -> (usize, &'static str) {
+    let from_env = |name: &'static str| {
+        let count = std::env::var(name).ok()?.parse::<usize>().ok().filter(|&n| n > 0)?;
+        Some((count, name))
+    };
+    machine
         .threads
-        .map(usize::from)
+        .map(|n| (usize::from(n), "--threads"))
         .or_else(|| from_env("RAYON_NUM_THREADS"))
         .or_else(|| from_env("SLURM_CPUS_PER_TASK"))
-        .or_else(|| std::thread::available_parallelism().ok().map(|n| n.get()))
-        .unwrap_or(1);
+        .unwrap_or_else(|| (std::thread::available_parallelism().map_or(1, |n| n.get()), "all cores"))
+}
+
+fn pool(overrides: &Overrides) -> Result<ThreadPool> {
+    let (threads, _) = threads(&overrides.machine);
     ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()

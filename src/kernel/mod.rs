@@ -152,8 +152,7 @@ fn load(values: &[f64], g: usize) -> Lanes {
     }
 }
 
-/// Every level this CPU can run, for tests that hold one against another.
-#[cfg(test)]
+/// Every level this CPU can run.
 pub fn available() -> impl Iterator<Item = Level> {
     [Level::Plain, Level::Avx2, Level::Avx512].into_iter().filter(|&l| l <= Level::detected())
 }
