@@ -45,11 +45,7 @@ fn has(python: &str, module: &str) -> bool {
 
 #[test]
 fn arviz_gets_every_draw_in_its_place() {
-    let python = std::env::var("NPL_PYTHON").unwrap_or_else(|_| "python3".into());
-    if !has(&python, "arviz") {
-        println!("skipped: {python} has no ArviZ; set NPL_PYTHON to one that has");
-        return;
-    }
+    let Some(python) = support::python("arviz") else { return };
     let place = Place::new();
     place.write("g.toml", MIXTURE).write("m.toml", MEANS).write("d.csv", "age,3\n1,2\n3,5\n4,4\n");
     let mut runs = vec!["csv", "csv.gz", "npy"];

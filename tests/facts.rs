@@ -3,7 +3,6 @@
 #[path = "support/program.rs"]
 mod support;
 
-use std::path::Path;
 use std::process::Command;
 
 use support::{Place, cells};
@@ -228,23 +227,12 @@ fn an_export_does_not_replace_files_unasked() {
     assert_ne!(place.read("x/weights.csv"), "mine");
 }
 
-/// A Python with scipy: $NPL_PYTHON, or python3.
-fn python() -> Option<String> {
-    let python = std::env::var("NPL_PYTHON").unwrap_or_else(|_| "python3".into());
-    let able = Command::new(&python).args(["-c", "import tomllib, numpy, scipy.optimize"]).output();
-    let able = able.is_ok_and(|out| out.status.success());
-    if !able {
-        println!("skipped: {python} ($NPL_PYTHON) is no Python 3.11 with numpy and scipy");
-    }
-    able.then_some(python)
-}
-
 /// The same losses from the same starts, minimised by scipy: with and without pseudo-samples; and a search that is
 /// stopped after one step is found out.
 #[test]
 fn scipy_finds_the_same_minima() {
-    let Some(python) = python() else { return };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/check_scipy.py");
+    let Some(python) = support::python("numpy, scipy.optimize") else { return };
+    let script = support::script("check_scipy.py");
     let prior = r#"prior={ alpha = 20, T = 50, base = { response = { bernoulli = 0.5, covariates = "empirical" } } }"#;
     for (set, code) in [("sampler.R=2", 0), (prior, 0), ("optimiser.max_iterations=1", 1)] {
         let output = Command::new(&python)

@@ -105,6 +105,22 @@ pub fn config(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(name).display().to_string()
 }
 
+/// A Python 3.11 that can import `modules`: $NPL_PYTHON, or python3 on the path. Says so if there is none.
+pub fn python(modules: &str) -> Option<String> {
+    let python = std::env::var("NPL_PYTHON").unwrap_or_else(|_| "python3".into());
+    let able = Command::new(&python).args(["-c", &format!("import tomllib, {modules}")]).output();
+    let able = able.is_ok_and(|out| out.status.success());
+    if !able {
+        println!("skipped: {python} ($NPL_PYTHON) is no Python 3.11 with {modules}");
+    }
+    able.then_some(python)
+}
+
+/// A script of the repository.
+pub fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name)
+}
+
 /// Waits until `done`, at most `limit`; whether it came to that.
 pub fn wait_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
