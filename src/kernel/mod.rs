@@ -6,6 +6,7 @@
 // `dispatch!`, which come after `Level::detected` has found it.
 #![allow(unsafe_code)]
 
+pub mod elementary;
 pub mod logistic;
 pub mod mixture;
 pub mod sparse;
@@ -15,8 +16,7 @@ use std::sync::OnceLock;
 
 use ndarray::ArrayView2;
 
-pub use vector::LANES;
-use vector::Lanes;
+pub use vector::{LANES, Lanes};
 
 /// Which machine code the kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]

@@ -1,0 +1,186 @@
+//! The hot loops one by one, on one thread, at every SIMD level this CPU has: `cargo bench`, or `cargo bench -- e_step`.
+//!
+//! An item is a floating-point operation, counted from the code as written (a fused multiply-add is two, a division or
+//! comparison one), so that items per second over those of `peak` are the share of what one core can do. Only what is
+//! needed counts: lanes that hold no row, column or component do not. `dirichlet_weights` counts weights.
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2};
+use npl::data::Dataset;
+use npl::kernel::elementary::{exp_all, multiply_add};
+use npl::kernel::logistic::loss_and_slope;
+use npl::kernel::mixture::{self, Mixture, Sums};
+use npl::kernel::sparse::{self, Expanded, Ledger, SparseRows};
+use npl::kernel::{LANES, Level, Panel, available};
+use npl::process::Prior;
+use npl::rng::Seed;
+
+fn main() {
+    divan::main();
+}
+
+/// Operations of the exponential and of the logarithm of `kernel::vector`.
+const EXP: usize = 34;
+const LN: usize = 30;
+/// Rows of logistic data that are worked on together, and draws in a block.
+const TILE: usize = 512;
+const BLOCK: usize = 16;
+
+/// Numbers between −1 and 1, the same in every run.
+fn wave(i: usize) -> f64 {
+    (i as f64 * 0.7391).sin()
+}
+
+fn weights(n: usize) -> Vec<f64> {
+    (0..n).map(|i| (1.0 + wave(i)) / n as f64).collect()
+}
+
+/// What one core can do with operands in registers.
+#[divan::bench(args = available())]
+fn peak(bencher: Bencher, level: Level) {
+    const ROUNDS: usize = 10_000;
+    let (numbers, _) = multiply_add(level, 1);
+    let operations = ItemsCount::new(2 * ROUNDS * numbers);
+    bencher.counter(operations).bench(|| multiply_add(level, black_box(ROUNDS)));
+}
+
+#[divan::bench(args = available())]
+fn exponentials(bencher: Bencher, level: Level) {
+    const N: usize = 1024;
+    let x: Vec<[f64; LANES]> =
+        (0..N / LANES).map(|g| std::array::from_fn(|l| 20.0 * wave(g * LANES + l))).collect();
+    bencher.counter(ItemsCount::new(EXP * N)).with_inputs(|| x.clone()).bench_refs(|x| exp_all(level, x));
+}
+
+fn a_mixture(k: usize, d: usize) -> Mixture {
+    Mixture {
+        log_constant: (0..k).map(|c| wave(c) - 1.0).collect(),
+        mean: (0..k * d).map(|i| 2.0 * wave(3 * i)).collect(),
+        inverse_sd: (0..k * d).map(|i| 1.5 + 0.5 * wave(5 * i)).collect(),
+    }
+}
+
+/// Rows, components and columns of the passes over panels: the toy mixture, and one without code of its own size.
+const MIXTURES: [(usize, usize, usize); 2] = [(1000, 3, 1), (1000, 5, 10)];
+
+fn with_levels<T: Copy>(cases: &[T]) -> Vec<(T, Level)> {
+    cases.iter().flat_map(|&case| available().map(move |level| (case, level))).collect()
+}
+
+fn mixture_pass(
+    bencher: Bencher,
+    ((n, k, d), level): ((usize, usize, usize), Level),
+    newton: bool,
+    operations: usize,
+) {
+    let panel = Panel::new(Array2::from_shape_fn((n, d), |(i, j)| 3.0 * wave(i * d + j)).view());
+    let (w, mixture) = (weights(n), a_mixture(k, d));
+    let mut sums = Sums::default();
+    let pass = if newton { mixture::newton_step } else { mixture::e_step };
+    bencher.counter(ItemsCount::new(n * operations)).bench_local(|| {
+        sums.reset(k, d, newton);
+        pass(level, &panel, &w, &mixture, &mut sums);
+        sums.log_lik()
+    });
+}
+
+/// A row: z and its square, log joint and exponential of each component, a logarithm, the share, the sums.
+fn e_step_operations(k: usize, d: usize) -> usize {
+    k * (4 * d + 2 + 1 + EXP + 1) + LN + 4 + k * (2 + 4 * d)
+}
+
+#[divan::bench(args = with_levels(&MIXTURES))]
+fn mixture_e_step(bencher: Bencher, case: ((usize, usize, usize), Level)) {
+    let ((_, k, d), _) = case;
+    mixture_pass(bencher, case, false, e_step_operations(k, d));
+}
+
+/// An E step, the scores r ũ with and without their weight, and both triangles of their products.
+#[divan::bench(args = with_levels(&[(1000, 3, 1)]))]
+fn mixture_newton_step(bencher: Bencher, case: ((usize, usize, usize), Level)) {
+    let ((_, k, d), _) = case;
+    let (p1, p) = (1 + 2 * d, k * (1 + 2 * d));
+    let products = p * (p + 1) + k * p1 * (p1 + 1);
+    mixture_pass(bencher, case, true, e_step_operations(k, d) + k * (5 * d + p1) + products);
+}
+
+/// Images of digits have 784 columns; a fifth of the cells is not zero here, and every row is near one component. A first
+/// pass, with all rows open; and, what most passes are, one that finds all rows settled where they were.
+#[divan::bench(args = with_levels(&["first", "settled"]))]
+fn sparse_e_step(bencher: Bencher, (pass, level): (&str, Level)) {
+    let (n, k, d) = (1000, 10, 784);
+    let centre =
+        |c: usize, j: usize| if (c + j).is_multiple_of(5) { 0.5 + 0.3 * wave(c * d + j) } else { 0.0 };
+    let x = Array2::from_shape_fn((n, d), |(i, j)| centre(i % k, j) * (1.0 + 0.1 * wave(i + j * n)));
+    let (rows, w) = (SparseRows::new(x.view()), weights(n));
+    let mean: Vec<f64> = (0..k * d).map(|i| centre(i / d, i % d)).collect();
+    let mixture = Expanded::new(level, &vec![0.1; k], &mean, &vec![0.01; k * d]);
+    let mixture = mixture.expect("means are near zero");
+    let mut ledger = Ledger::new(k, d);
+    let one = |ledger: &mut Ledger| {
+        ledger.begin();
+        sparse::e_step(level, &rows, &w, &mixture, 0, true, ledger);
+        ledger.end(&mixture)
+    };
+    one(&mut ledger);
+    let cells = x.iter().filter(|x| **x != 0.0).count();
+    // Log joints: two multiply-adds for each cell and component. A first pass adds each cell to the sums of its component.
+    match pass {
+        "first" => bencher
+            .counter(ItemsCount::new(cells * (4 * k + 4)))
+            .with_inputs(|| Ledger::new(k, d))
+            .bench_local_refs(one),
+        _ => bencher.counter(ItemsCount::new(4 * cells * k)).bench_local(|| one(&mut ledger)),
+    }
+}
+
+#[divan::bench(args = available())]
+fn logistic_loss_and_slope(bencher: Bencher, level: Level) {
+    let u = weights(TILE);
+    let t: Vec<f64> = u.iter().enumerate().map(|(i, u)| u * (i % 2) as f64).collect();
+    let margins: Vec<f64> = (0..TILE).map(|i| 4.0 * wave(i)).collect();
+    bencher
+        .counter(ItemsCount::new(TILE * (EXP + LN + 12)))
+        .with_inputs(|| margins.clone())
+        .bench_refs(|margins| loss_and_slope(level, margins, &u, &t));
+}
+
+/// Margins of a tile of rows for a block of draws, at the sizes of Adult and of Arcene.
+#[divan::bench(args = [(96, TILE), (10_000, 100)])]
+fn logistic_margins(bencher: Bencher, (d, rows): (usize, usize)) {
+    let fill = |n: usize| Array2::from_shape_fn((n, d), |(i, j)| wave(i * d + j));
+    let (beta, x) = (fill(BLOCK), fill(rows));
+    let mut margins = Array2::zeros((BLOCK, rows));
+    bencher.counter(ItemsCount::new(2 * BLOCK * rows * d)).bench_local(|| {
+        product(beta.view(), x.t(), &mut margins);
+        margins[[0, 0]]
+    });
+}
+
+/// Gradients of a block of draws from the slopes of a tile of rows.
+#[divan::bench(args = [(96, TILE), (10_000, 100)])]
+fn logistic_gradients(bencher: Bencher, (d, rows): (usize, usize)) {
+    let x = Array2::from_shape_fn((rows, d), |(i, j)| wave(i * d + j));
+    let slopes = Array2::from_shape_fn((BLOCK, rows), |(i, j)| wave(i * rows + j));
+    let mut gradients = Array2::zeros((BLOCK, d));
+    bencher.counter(ItemsCount::new(2 * BLOCK * rows * d)).bench_local(|| {
+        product(slopes.view(), x.view(), &mut gradients);
+        gradients[[0, 0]]
+    });
+}
+
+fn product(a: ArrayView2<f64>, b: ArrayView2<f64>, out: &mut Array2<f64>) {
+    general_mat_mul(1.0, &a, &b, 0.0, out);
+}
+
+#[divan::bench(args = [1000, 36_177])]
+fn dirichlet_weights(bencher: Bencher, n: usize) {
+    let data = Dataset::from_values((0..n).map(wave).collect());
+    let mut draw = 0;
+    bencher.counter(ItemsCount::new(n)).bench_local(|| {
+        draw += 1;
+        Prior::Noninformative.posterior_draw(&data, Seed(1), draw).weights().0[0]
+    });
+}

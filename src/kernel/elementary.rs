@@ -1,0 +1,77 @@
+//! The elementary operations by themselves, to test them, and to hold the speed of the other kernels against.
+
+use super::vector::{LANES, Lanes, Vector, sum};
+use super::{Level, dispatch};
+
+dispatch! {
+    /// eˣ of every number, for x ≤ 700.
+    pub fn exp_all(x: &mut [Lanes]) = exp_body
+}
+
+dispatch! {
+    /// ln x of every number, all positive and normal.
+    pub fn ln_all(x: &mut [Lanes]) = ln_body
+}
+
+#[inline(always)]
+fn exp_body<V: Vector>(x: &mut [Lanes]) {
+    x.iter_mut().for_each(|x| *x = V::load(x).exp().lanes());
+}
+
+#[inline(always)]
+fn ln_body<V: Vector>(x: &mut [Lanes]) {
+    x.iter_mut().for_each(|x| *x = V::load(x).ln().lanes());
+}
+
+/// As many multiply-adds as possible at once, for the peak of a core: `rounds` of them in each of so many numbers as the
+/// answer says, and their sum.
+pub fn multiply_add(level: Level, rounds: usize) -> (usize, f64) {
+    match level {
+        Level::Avx512 => (LANES * MANY, multiply_add_many(level, rounds)),
+        Level::Avx2 | Level::Plain => (LANES * FEW, multiply_add_few(level, rounds)),
+    }
+}
+
+/// Chains of multiply-adds that keep both units of a core busy, and fit its registers: 32 of eight doubles, or 16 of four.
+const MANY: usize = 16;
+const FEW: usize = 6;
+
+dispatch! { fn multiply_add_many(rounds: usize) -> f64 = many_body }
+dispatch! { fn multiply_add_few(rounds: usize) -> f64 = few_body }
+
+#[inline(always)]
+fn many_body<V: Vector>(rounds: usize) -> f64 {
+    multiply_add_body::<V, MANY>(rounds)
+}
+
+#[inline(always)]
+fn few_body<V: Vector>(rounds: usize) -> f64 {
+    multiply_add_body::<V, FEW>(rounds)
+}
+
+/// x ← x/2 + c, whose fixed point is 2c: nothing overflows or becomes denormal.
+#[inline(always)]
+fn multiply_add_body<V: Vector, const CHAINS: usize>(rounds: usize) -> f64 {
+    let (half, c) = (V::splat(0.5), V::splat(0.25));
+    let mut chains: [V; CHAINS] = std::array::from_fn(|i| V::splat(i as f64));
+    for _ in 0..rounds {
+        for chain in &mut chains {
+            *chain = chain.fma(half, c);
+        }
+    }
+    chains.iter().map(|chain| sum(&chain.lanes())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::available;
+
+    #[test]
+    fn multiply_adds_reach_their_fixed_point_at_every_level() {
+        for level in available() {
+            let (numbers, total) = multiply_add(level, 100);
+            assert_eq!(total, 0.5 * numbers as f64, "{level:?}");
+        }
+    }
+}
