@@ -6,7 +6,8 @@ L-BFGS-B of scipy as it stops by default for logistic regression; weighted EM in
 it, for mixtures. `npl export` hands out data, weights, pseudo-samples and starts, and both sides minimise the same losses
 from them. Times are wall clock, with as many processes as threads and one BLAS thread in each: npl's are the sampling
 seconds of its report, which include scoring the test rows and writing; Python's are of the searches alone, in processes
-that have started. Objectives of both ends are evaluated by the same functions here, in double precision; where a loss has
+that have started. On a machine that others use, the ratio of CPU times says more: npl's is the difference of two runs, so
+that start-up cancels. Objectives of both ends are evaluated by the same functions here, in double precision; where a loss has
 several minima the two may end in different ones, so the excess of the mean objective comes with its standard error over
 draws. Exit code 1 if npl's is higher by more than 1e-6, relative, and two standard errors in any job. Needs numpy,
 scipy, joblib and Python 3.11.
@@ -16,6 +17,7 @@ import json
 import math
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -187,8 +189,12 @@ def missing_files(config):
 
 
 def npl(*args):
+    """Runs the program; its CPU seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     if subprocess.run(args, stdout=subprocess.DEVNULL).returncode:
         sys.exit(f"bench_vs_python: failed: {' '.join(args)}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 class Exported:
@@ -211,13 +217,16 @@ class Exported:
         return self.train, np.concatenate([self.weights[i], own[:, 1]]), own[:, 2:], starts
 
 
-def run_npl(program, exported, folder, draws, workers):
-    """Seconds per draw, the parameters of the draws (settings x draws x parameters), their objectives, SIMD level."""
-    command = [program, "run", f"{folder}/config.toml", "--out", f"{folder}/run", "--quiet", "--threads", str(workers)]
-    sets = [f"sampler.B={draws}", "output.samples=samples.npy"]
+def run_npl(program, exported, folder, few, draws, workers):
+    """Seconds and CPU seconds per draw, the parameters of the draws (settings x draws x parameters), their objectives, and
+    the SIMD level."""
+    command = [program, "run", f"{folder}/config.toml", "--out", f"{folder}/run", "--force", "--quiet"]
+    sets = ["output.samples=samples.npy"]
     if "path" in exported.config:
         sets.append(f"path.keep={json.dumps(exported.names)}")
-    npl(*command, *(word for key in sets for word in ("--set", key)))
+    command += ["--threads", str(workers), *(word for key in sets for word in ("--set", key))]
+    start_up = npl(*command, "--set", f"sampler.B={few}")
+    cpu = npl(*command, "--set", f"sampler.B={draws}") - start_up
     with open(f"{folder}/run/report.json") as file:
         repeats = json.load(file)["repeats"]
     with open(f"{folder}/run/samples.columns.json") as file:
@@ -227,31 +236,40 @@ def run_npl(program, exported, folder, draws, workers):
     with open(f"{folder}/run/manifest.json") as file:
         simd = json.load(file)["simd"]
     seconds = sum(r["seconds"] for r in repeats) / (len(repeats) * draws)
-    return seconds, theta, samples[..., columns.index("objective__")], simd
+    cpu /= len(repeats) * (draws - few)
+    return seconds, cpu, theta, samples[..., columns.index("objective__")], simd
+
+
+def timed_draw(model, draw):
+    started = time.process_time()
+    return model.draw(*draw), time.process_time() - started
 
 
 def run_python(pool, models, draws):
-    """Seconds per draw, and the parameters of the draws."""
+    """Seconds and CPU seconds per draw, and the parameters of the draws."""
     # Starts the processes, loads what they need and hands them the data.
     pool(joblib.delayed(mixture_loss)(draw[0][:1], draw[1][:1], np.ones(1), *np.ones((2, 1, 1))) for draw in draws)
     pool(joblib.delayed(model.problem)(*draws[0][:3]) for model in models[:1] * 4 if isinstance(model, Logistic))
     started = time.perf_counter()
-    ends = pool(joblib.delayed(model.draw)(*draw) for model in models for draw in draws)
+    ends = pool(joblib.delayed(timed_draw)(model, draw) for model in models for draw in draws)
     seconds = time.perf_counter() - started
-    return seconds / len(ends), np.array(ends).reshape(len(models), len(draws), -1)
+    theta, cpu = zip(*ends)
+    return seconds / len(ends), sum(cpu) / len(ends), np.array(theta).reshape(len(models), len(draws), -1)
 
 
 def bench(name, job, args, pool):
-    draws, npl_draws = args.draws or job.draws, max(args.npl_draws or job.npl_draws, args.draws or job.draws)
+    draws = args.draws or job.draws
+    npl_draws = max(args.npl_draws or job.npl_draws, draws + 1)
     with tempfile.TemporaryDirectory() as folder:
         sets = [word for key in ("repeats=1", *job.sets) for word in ("--set", key)]
         config = os.path.join(ROOT, "configs", job.config)
         npl(args.npl, "export", config, "--out", folder, "--draws", str(draws), *sets)
         exported = Exported(folder)
-        npl_seconds, npl_theta, claimed, simd = run_npl(args.npl, exported, folder, npl_draws, args.workers)
+        found = run_npl(args.npl, exported, folder, draws, npl_draws, args.workers)
+    npl_seconds, npl_cpu, npl_theta, claimed, simd = found
     models = settings(job, exported.config, len(exported.train))
     problems = [exported.draw(i) for i in range(draws)]
-    python_seconds, python_theta = run_python(pool, models, problems)
+    python_seconds, python_cpu, python_theta = run_python(pool, models, problems)
     ends = [
         (model.loss(*problem[:3], npl_theta[s, i]), model.loss(*problem[:3], python_theta[s, i]))
         for s, model in enumerate(models)
@@ -269,6 +287,9 @@ def bench(name, job, args, pool):
         "npl_seconds_per_draw": npl_seconds,
         "python_seconds_per_draw": python_seconds,
         "ratio": python_seconds / npl_seconds,
+        "npl_cpu_per_draw": npl_cpu,
+        "python_cpu_per_draw": python_cpu,
+        "cpu_ratio": python_cpu / npl_cpu if npl_cpu > 0 else None,  # too few draws for the clock
         "npl_objective": ours.mean(),
         "python_objective": theirs.mean(),
         "excess": excess.mean(),
@@ -283,15 +304,16 @@ def duration(seconds):
     return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-HEAD = """| job | draws, npl / Python | npl, a draw | Python, a draw | ratio | mean objective, npl | Python | excess | lower: npl / Python |
-|---|---|---|---|---|---|---|---|---|
+HEAD = """| job | draws, npl / Python | npl, a draw | Python, a draw | ratio | of CPU time | mean objective, npl | Python | excess | lower: npl / Python |
+|---|---|---|---|---|---|---|---|---|---|
 """
 
 
 def line(r):
     return (
         f"| {r['what']} | {r['npl_draws']} / {r['python_draws']} | {duration(r['npl_seconds_per_draw'])} "
-        f"| {duration(r['python_seconds_per_draw'])} | {r['ratio']:.1f} | {r['npl_objective']:.9f} "
+        f"| {duration(r['python_seconds_per_draw'])} | {r['ratio']:.1f} "
+        f"| {'–' if r['cpu_ratio'] is None else format(r['cpu_ratio'], '.1f')} | {r['npl_objective']:.9f} "
         f"| {r['python_objective']:.9f} | {r['excess']:+.1e} ± {r['excess_se']:.0e} | {r['npl_lower']} / {r['python_lower']} |\n"
     )
 

@@ -65,7 +65,7 @@ fn every_setting_of_the_path_is_the_same_loss() {
         return;
     };
     let place = Place::new();
-    let output = bench(&python, &place, &["--jobs", "path", "--draws", "2", "--npl-draws", "2"], Some(data));
+    let output = bench(&python, &place, &["--jobs", "path", "--draws", "2", "--npl-draws", "3"], Some(data));
     let jobs = results(&output, &place);
-    assert_eq!((&jobs[0]["npl_draws"], &jobs[0]["python_draws"]), (&10.into(), &10.into()));
+    assert_eq!((&jobs[0]["npl_draws"], &jobs[0]["python_draws"]), (&15.into(), &10.into()));
 }
