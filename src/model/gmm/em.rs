@@ -1,7 +1,7 @@
 //! EM steps of the mixture (supplement E.2.1), over panels of rows or over the non-zero cells of sparse rows.
 
 use super::Gmm;
-use crate::kernel::mixture::{Sums, e_step, newton_step};
+use crate::kernel::mixture::{Sums, e_step, e_step_blind, newton_step};
 use crate::kernel::sparse::{self, Ledger};
 use crate::process::Measure;
 
@@ -39,6 +39,16 @@ impl Gmm {
             pass(self.level, atoms.panel(), atoms.w, &mixture, sums);
         }
         self.penalty(theta) - sums.log_lik()
+    }
+
+    /// The pass of an EM step that nobody asks for the objective.
+    pub(super) fn blind_pass(&self, theta: &[f64], f: &Measure, sums: &mut EmSums) {
+        let mixture = self.prepare(theta);
+        sums.is_sparse = false;
+        sums.panel.reset(self.k, self.d, false);
+        for atoms in f.atoms() {
+            e_step_blind(self.level, atoms.panel(), atoms.w, &mixture, &mut sums.panel);
+        }
     }
 
     /// The pass of an EM step. Over sparse rows one that is not thorough leaves settled rows where they are, and the

@@ -34,10 +34,18 @@ impl Gmm {
         if start.iter().any(|t| !t.is_finite()) {
             return Minimum::failed(start.to_vec(), 0);
         }
-        let accelerate = self.change.is_none() && self.k * (1 + 2 * self.d) <= NEWTON_PARAMETERS;
-        let em = if accelerate { EM_FIRST.min(self.max_iterations) } else { self.max_iterations };
         let mut sums = EmSums::new(self);
         let mut here = Point { theta: self.admissible(start), value: f64::INFINITY };
+        let accelerate = self.change.is_none() && self.k * (1 + 2 * self.d) <= NEWTON_PARAMETERS;
+        if accelerate && self.max_iterations > EM_FIRST {
+            let mut theta = here.theta;
+            for _ in 0..EM_FIRST {
+                self.blind_pass(&theta, f, &mut sums);
+                theta = self.m_step(&theta, &sums);
+            }
+            return self.newton(f, theta, EM_FIRST, sums.panel);
+        }
+        let em = self.max_iterations;
         let mut trial = here.theta.clone();
         let mut drop = f64::INFINITY;
         // Once a thorough pass has found all settled rows where they were, EM runs ahead with the open rows alone until
@@ -74,11 +82,7 @@ impl Gmm {
             }
             thorough = converged || ahead_from.is_none();
         }
-        if accelerate {
-            self.newton(f, trial, em, sums.panel)
-        } else {
-            self.end(here, &sums, em, Status::MaxIter)
-        }
+        self.end(here, &sums, em, Status::MaxIter)
     }
 
     /// Newton steps from `start`, damped towards EM: with H the Hessian and D the information of the complete data,
