@@ -289,13 +289,12 @@ fn newton_line<V: Vector, const K: usize>(panel: &Panel, w: &[f64], mixture: &Mi
 /// Adds a zᵐ, m = 0 … 4.
 #[inline(always)]
 fn add_moments<V: Vector>(moments: &mut Moments<V>, a: V, z: V) {
-    moments[0] = moments[0].add(a);
+    let [zeroth, higher @ ..] = moments;
+    *zeroth = zeroth.add(a);
     let mut power = a;
-    for m in 1..5 {
-        moments[m] = power.fma(z, moments[m]);
-        if m < 4 {
-            power = power.mul(z);
-        }
+    for moment in higher {
+        *moment = power.fma(z, *moment);
+        power = power.mul(z);
     }
 }
 
@@ -329,19 +328,19 @@ fn line_sums<const K: usize>(
     shared: &[Moments<f64>; PAIRS],
     sums: &mut Sums,
 ) {
-    let p = 3 * K;
     let identity = scores(1.0, 0.0);
-    let mut outer = [[[[0.0; 3]; 3]; K]; K];
+    let outer = |k: usize, i: usize, l: usize, j: usize| {
+        let (a, b) = (order[k] * 3 + i, order[l] * 3 + j);
+        triangle(a.min(b), a.max(b), 3 * K)
+    };
     for k in 0..K {
         let c = order[k];
-        for m in 0..3 {
-            sums.em[c * 3 + m][0] += own[k][m];
-        }
+        sums.em[c * 3..].iter_mut().zip(&own[k][..3]).for_each(|(sum, moment)| sum[0] += moment);
         for i in 0..3 {
             for j in i..3 {
                 let value = expectation(identity[i], identity[j], &own[k]);
                 sums.inner[c * 6 + triangle(i, j, 3)][0] += value;
-                outer[k][k][i][j] += value;
+                sums.outer[outer(k, i, k, j)][0] += value;
             }
         }
     }
@@ -352,25 +351,15 @@ fn line_sums<const K: usize>(
             let shift = (mean[k] - mean[l]) * inverse_sd[l];
             let wide = scores(scale, shift);
             for i in 0..3 {
-                for j in 0..3 {
-                    outer[k][l][i][j] = expectation(identity[i], wide[j], &shared[pair]);
+                for (j, score) in wide.iter().enumerate() {
+                    sums.outer[outer(k, i, l, j)][0] += expectation(identity[i], *score, &shared[pair]);
                 }
                 for j in i..3 {
-                    outer[k][k][i][j] -= expectation(identity[i], identity[j], &shared[pair]);
-                    outer[l][l][i][j] -= expectation(wide[i], wide[j], &shared[pair]);
+                    sums.outer[outer(k, i, k, j)][0] -= expectation(identity[i], identity[j], &shared[pair]);
+                    sums.outer[outer(l, i, l, j)][0] -= expectation(wide[i], wide[j], &shared[pair]);
                 }
             }
             pair += 1;
-        }
-    }
-    for k in 0..K {
-        for l in k..K {
-            for i in 0..3 {
-                for j in if k == l { i } else { 0 }..3 {
-                    let (a, b) = (order[k] * 3 + i, order[l] * 3 + j);
-                    sums.outer[triangle(a.min(b), a.max(b), p)][0] += outer[k][l][i][j];
-                }
-            }
         }
     }
 }
