@@ -62,48 +62,71 @@ fn a_mixture(k: usize, d: usize) -> Mixture {
     }
 }
 
-/// Rows, components and columns of the passes over panels: the toy mixture, and one without code of its own size.
+/// Rows, components and columns: the toy mixture, and one without code of its own size.
 const MIXTURES: [(usize, usize, usize); 2] = [(1000, 3, 1), (1000, 5, 10)];
+/// The toy mixture, whose second derivatives follow from moments, and one in the plane.
+const NEWTON: [(usize, usize, usize); 2] = [(1000, 3, 1), (1000, 3, 2)];
 
 fn with_levels<T: Copy>(cases: &[T]) -> Vec<(T, Level)> {
     cases.iter().flat_map(|&case| available().map(move |level| (case, level))).collect()
 }
 
+type Pass = fn(Level, &Panel, &[f64], &Mixture, &mut Sums);
+
 fn mixture_pass(
     bencher: Bencher,
     ((n, k, d), level): ((usize, usize, usize), Level),
+    pass: Pass,
     newton: bool,
-    operations: usize,
+    operations: fn(usize, usize) -> usize,
 ) {
     let panel = Panel::new(Array2::from_shape_fn((n, d), |(i, j)| 3.0 * wave(i * d + j)).view());
     let (w, mixture) = (weights(n), a_mixture(k, d));
     let mut sums = Sums::default();
-    let pass = if newton { mixture::newton_step } else { mixture::e_step };
-    bencher.counter(ItemsCount::new(n * operations)).bench_local(|| {
+    bencher.counter(ItemsCount::new(n * operations(k, d))).bench_local(|| {
         sums.reset(k, d, newton);
         pass(level, &panel, &w, &mixture, &mut sums);
         sums.log_lik()
     });
 }
 
-/// A row: z and its square, log joint and exponential of each component, a logarithm, the share, the sums.
-fn e_step_operations(k: usize, d: usize) -> usize {
-    k * (4 * d + 2 + 1 + EXP + 1) + LN + 4 + k * (2 + 4 * d)
+/// Of a row: z and its square, log joint and exponential of each component.
+fn joint_operations(k: usize, d: usize) -> usize {
+    k * (4 * d + 2 + 1 + EXP + 1)
+}
+
+/// Of a row: its log likelihood, given the joint.
+const VALUE: usize = LN + 3;
+
+/// The joint, the share of the row, and the sums of each component.
+fn blind_operations(k: usize, d: usize) -> usize {
+    joint_operations(k, d) + 1 + k * (2 + 4 * d)
 }
 
 #[divan::bench(args = with_levels(&MIXTURES))]
 fn mixture_e_step(bencher: Bencher, case: ((usize, usize, usize), Level)) {
-    let ((_, k, d), _) = case;
-    mixture_pass(bencher, case, false, e_step_operations(k, d));
+    mixture_pass(bencher, case, mixture::e_step, false, |k, d| blind_operations(k, d) + VALUE);
 }
 
-/// An E step, the scores r ũ with and without their weight, and both triangles of their products.
-#[divan::bench(args = with_levels(&[(1000, 3, 1)]))]
-fn mixture_newton_step(bencher: Bencher, case: ((usize, usize, usize), Level)) {
-    let ((_, k, d), _) = case;
+#[divan::bench(args = with_levels(&MIXTURES))]
+fn mixture_e_step_blind(bencher: Bencher, case: ((usize, usize, usize), Level)) {
+    mixture_pass(bencher, case, mixture::e_step_blind, false, blind_operations);
+}
+
+/// On the line five moments of each component and pair; elsewhere the scores r ũ with and without their weight, and both
+/// triangles of their products.
+fn newton_operations(k: usize, d: usize) -> usize {
     let (p1, p) = (1 + 2 * d, k * (1 + 2 * d));
-    let products = p * (p + 1) + k * p1 * (p1 + 1);
-    mixture_pass(bencher, case, true, e_step_operations(k, d) + k * (5 * d + p1) + products);
+    let sums = match d {
+        1 => k + 13 * (k + k * (k - 1) / 2),
+        _ => k * (2 + 8 * d + p1) + p * (p + 1) + k * p1 * (p1 + 1),
+    };
+    joint_operations(k, d) + VALUE + 1 + sums
+}
+
+#[divan::bench(args = with_levels(&NEWTON))]
+fn mixture_newton_step(bencher: Bencher, case: ((usize, usize, usize), Level)) {
+    mixture_pass(bencher, case, mixture::newton_step, true, newton_operations);
 }
 
 /// Images of digits have 784 columns; a fifth of the cells is not zero here, and every row is near one component. A first
