@@ -13,7 +13,7 @@ use npl::kernel::elementary::{exp_all, multiply_add};
 use npl::kernel::logistic::loss_and_slope;
 use npl::kernel::mixture::{self, Mixture, Sums};
 use npl::kernel::sparse::{self, Expanded, Ledger, SparseRows};
-use npl::kernel::{LANES, Level, Panel, available};
+use npl::kernel::{LANES, Level, Line, Panel, available};
 use npl::process::Prior;
 use npl::rng::Seed;
 
@@ -161,11 +161,11 @@ fn sparse_e_step(bencher: Bencher, (pass, level): (&str, Level)) {
 
 #[divan::bench(args = available())]
 fn logistic_loss_and_slope(bencher: Bencher, level: Level) {
-    let u = weights(TILE);
-    let t: Vec<f64> = u.iter().enumerate().map(|(i, u)| u * (i % 2) as f64).collect();
-    let margins: Vec<f64> = (0..TILE).map(|i| 4.0 * wave(i)).collect();
+    let lines = |x: &dyn Fn(usize) -> f64| (0..TILE).map(|i| Line([x(i); LANES])).collect::<Vec<_>>();
+    let (u, t) = (lines(&|_| 1.0), lines(&|i| (i % 2) as f64));
+    let margins = lines(&|i| 4.0 * wave(i));
     bencher
-        .counter(ItemsCount::new(TILE * (EXP + LN + 12)))
+        .counter(ItemsCount::new(LANES * TILE * (EXP + LN + 12)))
         .with_inputs(|| margins.clone())
         .bench_refs(|margins| loss_and_slope(level, margins, &u, &t));
 }

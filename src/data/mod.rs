@@ -32,6 +32,7 @@ pub struct Dataset {
     /// What each row stands for.
     pub design: Design,
     panel: OnceLock<Panel>,
+    panel_with_intercept: OnceLock<Panel>,
     sparse_rows: OnceLock<SparseRows>,
 }
 
@@ -45,6 +46,7 @@ impl Dataset {
             columns,
             design: Design::default(),
             panel: OnceLock::new(),
+            panel_with_intercept: OnceLock::new(),
             sparse_rows: OnceLock::new(),
         }
     }
@@ -91,6 +93,11 @@ impl Dataset {
     /// The same rows in the layout of the vector kernels, made on first use.
     pub fn panel(&self) -> &Panel {
         self.panel.get_or_init(|| Panel::new(self.x.view()))
+    }
+
+    /// The same with a column of ones after the others.
+    pub fn panel_with_intercept(&self) -> &Panel {
+        self.panel_with_intercept.get_or_init(|| Panel::with_ones(self.x.view(), 1))
     }
 
     /// The cells that are not zero, made on first use.

@@ -1,12 +1,12 @@
-//! The logistic loss of a run of rows, given their margins.
+//! The logistic loss of a run of rows for eight searches, a lane each, given their margins; and its curvature.
 
-use super::vector::{LANES, Lanes, Vector};
+use super::vector::{LANES, Lanes, Line, Vector};
 use super::{Panel, dispatch, load};
 
 dispatch! {
     /// Rows with mass uᵢ of which tᵢ has response 1, at margins mᵢ: turns each margin into its slope uᵢ σ(mᵢ) − tᵢ and
     /// returns Σ uᵢ log(1 + e^mᵢ) − tᵢ mᵢ. Safe for any margin.
-    pub fn loss_and_slope(margins: &mut [f64], u: &[f64], t: &[f64]) -> f64 = loss_and_slope_body
+    pub fn loss_and_slope(margins: &mut [Line], u: &[Line], t: &[Line]) -> Lanes = loss_and_slope_body
 }
 
 dispatch! {
@@ -23,17 +23,14 @@ dispatch! {
 }
 
 #[inline(always)]
-fn loss_and_slope_body<V: Vector>(margins: &mut [f64], u: &[f64], t: &[f64]) -> f64 {
+fn loss_and_slope_body<V: Vector>(margins: &mut [Line], u: &[Line], t: &[Line]) -> Lanes {
     let mut loss = V::splat(0.0);
-    for g in 0..margins.len().div_ceil(LANES) {
-        let (u, t) = (V::load(&load(u, g)), V::load(&load(t, g)));
-        let (terms, slope) = of_margins(V::load(&load(margins, g)), u, t);
+    for ((margin, u), t) in margins.iter_mut().zip(u).zip(t) {
+        let (terms, slope) = of_margins(V::load(margin), V::load(u), V::load(t));
         loss = loss.add(terms);
-        let run = &mut margins[g * LANES..];
-        let len = run.len().min(LANES);
-        run[..len].copy_from_slice(&slope.lanes()[..len]);
+        margin.0 = slope.lanes();
     }
-    super::vector::sum(&loss.lanes())
+    loss.lanes()
 }
 
 /// u log(1 + eᵐ) − t m and its derivative u σ(m) − t.
@@ -42,12 +39,9 @@ fn of_margins<V: Vector>(m: V, u: V, t: V) -> (V, V) {
     let (zero, one) = (V::splat(0.0), V::splat(1.0));
     // e^-|m| never overflows; σ and log(1 + e^m) follow from it on either side of 0.
     let positive = zero.max(m);
-    let negative_abs = m.sub(positive.add(positive));
-    let e = negative_abs.exp();
-    let denominator = one.add(e);
-    let sigma = m.if_below(zero, e, one).div(denominator);
-    let softplus = positive.add(denominator.ln());
-    (u.mul(softplus).sub(t.mul(m)), u.mul(sigma).sub(t))
+    let e = m.sub(positive.add(positive)).exp();
+    let (ln, sigma) = one.add(e).ln_and_quotient(m.if_below(zero, e, one));
+    (u.mul(positive.add(ln)).sub(t.mul(m)), u.mul(sigma).sub(t))
 }
 
 #[inline(always)]
@@ -93,7 +87,7 @@ fn loss_and_gradient_body<V: Vector>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::available;
+    use crate::kernel::{Level, available};
 
     #[test]
     fn every_level_agrees_with_the_definition_at_any_margin() {
@@ -104,12 +98,19 @@ mod tests {
         let softplus = |m: f64| m.max(0.0) + libm::log1p(libm::exp(-m.abs()));
         let exact: f64 = margins.iter().zip(&u).zip(&t).map(|((&m, u), t)| u * softplus(m) - t * m).sum();
         for level in available() {
-            let mut slopes = margins.clone();
-            let loss = loss_and_slope(level, &mut slopes, &u, &t);
-            assert!((loss / exact - 1.0).abs() < 1e-13, "{level:?}");
-            for (i, slope) in slopes.iter().enumerate() {
-                let sigma = 1.0 / (1.0 + libm::exp(-margins[i]));
-                assert!((slope - (u[i] * sigma - t[i])).abs() < 1e-14, "{level:?} at {}", margins[i]);
+            // Each lane has the margins in another order.
+            let turned = |x: &[f64]| -> Vec<Line> {
+                (0..x.len()).map(|i| Line(std::array::from_fn(|l| x[(i + 7 * l) % x.len()]))).collect()
+            };
+            let mut slopes = turned(&margins);
+            let loss = loss_and_slope(level, &mut slopes, &turned(&u), &turned(&t));
+            assert!(loss.iter().all(|l| (l / exact - 1.0).abs() < 1e-13), "{level:?}");
+            for (i, line) in slopes.iter().enumerate() {
+                for (l, slope) in line.iter().enumerate() {
+                    let i = (i + 7 * l) % margins.len();
+                    let sigma = 1.0 / (1.0 + libm::exp(-margins[i]));
+                    assert!((slope - (u[i] * sigma - t[i])).abs() < 2e-15, "{level:?} at {}", margins[i]);
+                }
             }
         }
     }
@@ -122,9 +123,10 @@ mod tests {
             let beta: Vec<f64> = (0..d).map(|j| 0.4 - 0.15 * j as f64).collect();
             let u: Vec<f64> = (0..n).map(|i| 0.5 + (i % 4) as f64).collect();
             let t: Vec<f64> = u.iter().enumerate().map(|(i, u)| u * (i % 2) as f64).collect();
-            let mut slopes: Vec<f64> =
-                x.outer_iter().map(|x| x.iter().zip(&beta).map(|(x, b)| x * b).sum::<f64>() - 0.3).collect();
-            let loss = loss_and_slope(super::super::Level::Plain, &mut slopes, &u, &t);
+            let margin = |i: usize| x.row(i).iter().zip(&beta).map(|(x, b)| x * b).sum::<f64>() - 0.3;
+            let lines = |x: &dyn Fn(usize) -> f64| (0..n).map(|i| Line([x(i); LANES])).collect::<Vec<_>>();
+            let mut slopes = lines(&margin);
+            let loss = loss_and_slope(Level::Plain, &mut slopes, &lines(&|i| u[i]), &lines(&|i| t[i]))[0];
             for level in available() {
                 let mut gradient = vec![f64::NAN; d + 1];
                 let found =
@@ -132,7 +134,7 @@ mod tests {
                 assert!((found - loss).abs() < 1e-12 * loss.abs(), "{level:?}: {found} for {loss}");
                 for (j, g) in gradient.iter().enumerate() {
                     let column = |i: usize| if j < d { x[[i, j]] } else { 1.0 };
-                    let exact: f64 = slopes.iter().enumerate().map(|(i, s)| s * column(i)).sum();
+                    let exact: f64 = slopes.iter().enumerate().map(|(i, s)| s[0] * column(i)).sum();
                     assert!((g - exact).abs() < 1e-12 * (1.0 + exact.abs()), "{level:?}: {g} for {exact}");
                 }
             }

@@ -1,6 +1,6 @@
 //! Passes over the atoms of a diagonal Gaussian mixture: density, E step, and the sums behind Newton's method.
 
-use super::vector::{LANES, Lanes, Vector, sum};
+use super::vector::{LANES, Lanes, Line, Vector, sum};
 use super::{Panel, dispatch, load};
 
 /// A mixture prepared for evaluation: log(πₖ Πⱼ (2πσ²ₖⱼ)^-½), μₖⱼ and 1/σₖⱼ, component after component.
@@ -98,7 +98,7 @@ dispatch! {
 
 /// Fills `z` and turns `e` into exp(log πₖ Nₖ − max); returns max and Σ e.
 #[inline(always)]
-fn joint<V: Vector>(y: &[Lanes], mixture: &Mixture, z: &mut [V], e: &mut [V]) -> (V, V) {
+fn joint<V: Vector>(y: &[Line], mixture: &Mixture, z: &mut [V], e: &mut [V]) -> (V, V) {
     let d = y.len();
     let mut max = V::splat(f64::NEG_INFINITY);
     for (k, log_joint) in e.iter_mut().enumerate() {

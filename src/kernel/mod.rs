@@ -9,6 +9,7 @@
 pub mod elementary;
 pub mod logistic;
 pub mod mixture;
+pub mod products;
 pub mod sparse;
 mod vector;
 
@@ -16,7 +17,7 @@ use std::sync::OnceLock;
 
 use ndarray::ArrayView2;
 
-pub use vector::{LANES, Lanes};
+pub use vector::{LANES, Lanes, Line};
 
 /// Which machine code the kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -104,15 +105,20 @@ use dispatch;
 /// group is filled up with the last row; whoever weighs the rows gives those weight 0.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    groups: Vec<Lanes>,
+    groups: Vec<Line>,
     n: usize,
     d: usize,
 }
 
 impl Panel {
     pub fn new(x: ArrayView2<f64>) -> Self {
-        let (n, d) = x.dim();
-        let mut groups = vec![[0.0; LANES]; n.div_ceil(LANES) * d];
+        Panel::with_ones(x, 0)
+    }
+
+    /// With so many columns of ones after those of `x`: one is an intercept.
+    pub fn with_ones(x: ArrayView2<f64>, ones: usize) -> Self {
+        let (n, d) = (x.nrows(), x.ncols() + ones);
+        let mut groups = vec![Line([1.0; LANES]); n.div_ceil(LANES) * d];
         for i in 0..n.next_multiple_of(LANES) {
             for (j, &value) in x.row(i.min(n - 1)).iter().enumerate() {
                 groups[(i / LANES) * d + j][i % LANES] = value;
@@ -130,11 +136,11 @@ impl Panel {
     }
 
     /// The eight rows of group `g`, one entry per column.
-    fn group(&self, g: usize) -> &[Lanes] {
+    fn group(&self, g: usize) -> &[Line] {
         &self.groups[g * self.d..(g + 1) * self.d]
     }
 
-    fn groups(&self) -> usize {
+    pub fn groups(&self) -> usize {
         self.n.div_ceil(LANES)
     }
 }

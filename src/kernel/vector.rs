@@ -6,10 +6,32 @@
 pub const LANES: usize = 8;
 pub type Lanes = [f64; LANES];
 
+/// Eight doubles that fill a line of the cache: a vector that lies across two costs two loads.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C, align(64))]
+pub struct Line(pub Lanes);
+
+impl std::ops::Deref for Line {
+    type Target = Lanes;
+
+    fn deref(&self) -> &Lanes {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Line {
+    fn deref_mut(&mut self) -> &mut Lanes {
+        &mut self.0
+    }
+}
+
 /// Eight doubles in step.
 ///
 /// Implementations for a CPU feature may be used only inside a function compiled for that feature.
 pub trait Vector: Copy {
+    /// Vectors that stay in registers through a loop: what a kernel sums up at once.
+    const SUMS: usize;
+
     fn splat(value: f64) -> Self;
     fn load(lanes: &Lanes) -> Self;
     fn lanes(self) -> Lanes;
@@ -63,10 +85,25 @@ pub trait Vector: Copy {
     /// ln(x) for positive normal x, to about 1 unit in the last place.
     #[inline(always)]
     fn ln(self) -> Self {
-        let c = |value: f64| Self::splat(value);
         let (e, m) = self.split();
-        let f = m.sub(c(1.0));
-        let s = f.div(f.add(c(2.0)));
+        let f = m.sub(Self::splat(1.0));
+        Self::ln_of_split(e, f, f.div(f.add(Self::splat(2.0))))
+    }
+
+    /// ln(x) and `numerator`/x, to about 2 units in the last place: one division for both.
+    #[inline(always)]
+    fn ln_and_quotient(self, numerator: Self) -> (Self, Self) {
+        let (e, m) = self.split();
+        let f = m.sub(Self::splat(1.0));
+        let above = f.add(Self::splat(2.0));
+        let both = Self::splat(1.0).div(self.mul(above));
+        (Self::ln_of_split(e, f, f.mul(self.mul(both))), numerator.mul(above.mul(both)))
+    }
+
+    /// ln(2ᵉ (1 + f)), given s = f/(f + 2).
+    #[inline(always)]
+    fn ln_of_split(e: Self, f: Self, s: Self) -> Self {
+        let c = |value: f64| Self::splat(value);
         let z = s.mul(s);
         // 2 atanh(s) = ln m; |s| ≤ 0.1716, the next term is below 2⁻⁵⁸ of the first.
         let mut p = c(2.0 / 21.0);
@@ -113,6 +150,8 @@ impl Plain {
 }
 
 impl Vector for Plain {
+    const SUMS: usize = 4;
+
     #[inline(always)]
     fn splat(value: f64) -> Self {
         Plain([value; LANES])
@@ -182,6 +221,8 @@ mod x86 {
     pub struct Avx512(__m512d);
 
     impl Vector for Avx512 {
+        const SUMS: usize = 16;
+
         #[inline(always)]
         fn splat(value: f64) -> Self {
             Avx512(unsafe { _mm512_set1_pd(value) })
@@ -259,6 +300,8 @@ mod x86 {
     }
 
     impl Vector for Avx2 {
+        const SUMS: usize = 4;
+
         #[inline(always)]
         fn splat(value: f64) -> Self {
             let v = unsafe { _mm256_set1_pd(value) };

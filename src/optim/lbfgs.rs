@@ -143,7 +143,15 @@ pub fn minimise_block(
         }
         first = false;
         aim(objective, &mut searches, &open, settings);
-        open.retain(|&s| searches[s].turn == Turn::Try);
+        // Searches keep their places as far as they can: an objective may have made room for them there.
+        let mut i = 0;
+        while i < open.len() {
+            if searches[open[i]].turn == Turn::Try {
+                i += 1;
+            } else {
+                open.swap_remove(i);
+            }
+        }
     }
     searches.into_iter().map(Search::minimum).collect()
 }

@@ -115,10 +115,10 @@ impl<'a> Metric<'a> {
     }
 
     /// Takes note of the margins of the rows from `first` on.
-    pub fn observe(&mut self, first: usize, margins: &[f64]) {
+    pub fn observe(&mut self, first: usize, margins: impl Iterator<Item = f64>) {
         if matches!(self.shared, Shared::Rows(_)) {
             self.margins.truncate(first);
-            self.margins.extend_from_slice(margins);
+            self.margins.extend(margins);
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
             let gram = Gram::new(&model, &x, &theta[..d]).unwrap();
             let shared = Shared::Rows(gram);
             let mut metric = Metric::new(&shared);
-            metric.observe(0, margins.as_slice().unwrap());
+            metric.observe(0, margins.iter().copied());
             let v: Vec<f64> = (0..=d).map(|j| noise(j + 900)).collect();
             let mut solved = Array2::from_shape_vec((1, d + 1), v.clone()).unwrap();
             assert!(Metric::apply_block(&[&metric], &x, &[&mass], &[far], &mut solved));

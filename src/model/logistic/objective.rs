@@ -1,35 +1,123 @@
 //! The weighted losses of a block of draws on the same rows, for the optimiser.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, Axis, s};
+use std::ops::Range;
+
+use ndarray::Array2;
 
 use super::Logistic;
 use super::metric::{Metric, Shared};
+use crate::data::Dataset;
 use crate::kernel::logistic::loss_and_slope;
+use crate::kernel::products::{add_gradient, add_margins};
+use crate::kernel::{LANES, Line, Panel};
 use crate::optim::lbfgs::BlockObjective;
 use crate::process::Measure;
 
-/// Rows of a pass that are worked on together: their margins stay in the cache.
-const TILE: usize = 512;
+/// Columns that are worked on together: their parameters stay in the cache.
+const COLUMNS: usize = 512;
+/// Cells of a tile, in groups of eight rows: half a megabyte.
+const TILE: usize = 8192;
 
 pub struct Objective<'a> {
     model: &'a Logistic,
-    x: &'a Array2<f64>,
+    data: &'a Dataset,
     /// Per draw: mass of each row, and the part of it with response 1.
     responses: Vec<(Vec<f64>, Vec<f64>)>,
     metrics: Vec<Metric<'a>>,
+    bench: Vec<Seats>,
+}
+
+/// Eight draws that are evaluated in step, each a lane.
+struct Seats {
+    taken: [Option<usize>; LANES],
+    mass: Vec<Line>,
+    ones: Vec<Line>,
+    theta: Vec<Line>,
+    gradient: Vec<Line>,
+    value: Line,
+    /// Of a tile of rows: margins, then slopes.
+    margins: Vec<Line>,
+}
+
+impl Seats {
+    fn new(x: &Panel) -> Seats {
+        let zeros = |len: usize| vec![Line::default(); len];
+        let rows = x.groups() * LANES;
+        Seats {
+            taken: [None; LANES],
+            mass: zeros(rows),
+            ones: zeros(rows),
+            theta: zeros(x.d()),
+            gradient: zeros(x.d()),
+            value: Line::default(),
+            margins: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, lane: usize, draw: usize, (mass, ones): &(Vec<f64>, Vec<f64>)) {
+        if self.taken[lane] != Some(draw) {
+            self.taken[lane] = Some(draw);
+            self.mass.iter_mut().zip(mass).for_each(|(line, m)| line[lane] = *m);
+            self.ones.iter_mut().zip(ones).for_each(|(line, o)| line[lane] = *o);
+        }
+    }
 }
 
 impl<'a> Objective<'a> {
     pub fn new(model: &'a Logistic, shared: &'a Shared, block: &[&Measure<'a>]) -> Self {
-        let x = &block[0].observed().x;
         let responses = block.iter().map(|f| f.responses()).collect();
-        Objective { model, x, responses, metrics: block.iter().map(|_| Metric::new(shared)).collect() }
+        let metrics = block.iter().map(|_| Metric::new(shared)).collect();
+        Objective { model, data: block[0].observed(), responses, metrics, bench: Vec::new() }
+    }
+
+    /// Loss and gradient of the first `open` draws on the bench: margins of a tile of rows are one matrix product, and so
+    /// is its share of the gradients.
+    fn pass(&mut self, open: usize) {
+        let (x, level) = (self.data.panel_with_intercept(), self.model.level);
+        let bench = &mut self.bench[..open.div_ceil(LANES)];
+        for seats in bench.iter_mut() {
+            seats.gradient.fill(Line::default());
+            seats.value = Line::default();
+        }
+        for groups in pieces(x.groups(), TILE / x.d().min(COLUMNS)) {
+            let rows = groups.start * LANES..groups.end * LANES;
+            for seats in bench.iter_mut() {
+                seats.margins.clear();
+                seats.margins.resize(rows.len(), Line::default());
+            }
+            for columns in pieces(x.d(), COLUMNS) {
+                for seats in bench.iter_mut() {
+                    let theta = &seats.theta[columns.clone()];
+                    add_margins(level, x, groups.clone(), columns.clone(), theta, &mut seats.margins);
+                }
+            }
+            for seats in bench.iter_mut() {
+                for (lane, draw) in seats.taken.iter().enumerate() {
+                    if let Some(metric) = draw.map(|d| &mut self.metrics[d]) {
+                        let real = rows.len().min(x.n() - rows.start);
+                        metric.observe(rows.start, seats.margins[..real].iter().map(|m| m[lane]));
+                    }
+                }
+                let (mass, ones) = (&seats.mass[rows.clone()], &seats.ones[rows.clone()]);
+                let loss = loss_and_slope(level, &mut seats.margins, mass, ones);
+                seats.value.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
+            }
+            for columns in pieces(x.d(), COLUMNS) {
+                for seats in bench.iter_mut() {
+                    let gradient = &mut seats.gradient[columns.clone()];
+                    add_gradient(level, x, groups.clone(), columns.clone(), &seats.margins, gradient);
+                }
+            }
+        }
     }
 }
 
+/// 0..`len` in pieces of at most `size`.
+fn pieces(len: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(size).map(move |start| start..(start + size).min(len))
+}
+
 impl BlockObjective for Objective<'_> {
-    /// Margins of a tile of rows for all draws are one matrix product, and so is its share of all gradients.
     fn evaluate(
         &mut self,
         active: &[usize],
@@ -38,44 +126,37 @@ impl BlockObjective for Objective<'_> {
         gradients: &mut Array2<f64>,
     ) {
         let d = self.model.d();
-        let beta = theta.slice(s![.., ..d]);
-        gradients.fill(0.0);
-        values.fill(0.0);
-        let mut margins = Array2::zeros((active.len(), TILE));
-        for (t, rows) in self.x.axis_chunks_iter(Axis(0), TILE).enumerate() {
-            let range = t * TILE..t * TILE + rows.nrows();
-            let mut tile = margins.slice_mut(s![.., ..rows.nrows()]);
-            for (mut line, theta) in tile.outer_iter_mut().zip(theta.outer_iter()) {
-                line.fill(theta[d]);
+        for (i, (&draw, theta)) in active.iter().zip(theta.outer_iter()).enumerate() {
+            let (group, lane) = (i / LANES, i % LANES);
+            if group == self.bench.len() {
+                self.bench.push(Seats::new(self.data.panel_with_intercept()));
             }
-            general_mat_mul(1.0, &beta, &rows.t(), 1.0, &mut tile);
-            for (i, &draw) in active.iter().enumerate() {
-                let (mass, ones) = &self.responses[draw];
-                let line = margins.slice_mut(s![i, ..rows.nrows()]);
-                let line = line.into_slice().expect("a line of margins is contiguous");
-                self.metrics[draw].observe(range.start, line);
-                values[i] +=
-                    loss_and_slope(self.model.level, line, &mass[range.clone()], &ones[range.clone()]);
-                gradients[[i, d]] += line.iter().sum::<f64>();
-            }
-            let tile = margins.slice(s![.., ..rows.nrows()]);
-            general_mat_mul(1.0, &tile, &rows, 1.0, &mut gradients.slice_mut(s![.., ..d]));
+            let seats = &mut self.bench[group];
+            seats.take(lane, draw, &self.responses[draw]);
+            seats.theta.iter_mut().zip(theta).for_each(|(line, t)| line[lane] = *t);
         }
+        // A draw has one seat: one that moved has left another.
+        let seats = self.bench.iter_mut().flat_map(|seats| &mut seats.taken);
+        seats.skip(active.len()).for_each(|seat| *seat = None);
+        self.pass(active.len());
         for (i, mut gradient) in gradients.outer_iter_mut().enumerate() {
+            let (seats, lane) = (&self.bench[i / LANES], i % LANES);
+            gradient.iter_mut().zip(&seats.gradient).for_each(|(g, line)| *g = line[lane]);
             let theta = theta.row(i);
             let beta = &theta.as_slice().expect(ROWS)[..d];
-            values[i] += self.model.penalise(beta, &mut gradient.as_slice_mut().expect(ROWS)[..d]);
+            values[i] =
+                seats.value[lane] + self.model.penalise(beta, &mut gradient.as_slice_mut().expect(ROWS)[..d]);
         }
     }
 
     fn precondition(&mut self, active: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
         let masses: Vec<&[f64]> = active.iter().map(|&s| &self.responses[s].0[..]).collect();
         let metrics: Vec<&Metric> = active.iter().map(|&s| &self.metrics[s]).collect();
-        Metric::apply_block(&metrics, self.x, &masses, far, v)
+        Metric::apply_block(&metrics, &self.data.x, &masses, far, v)
     }
 
     fn renew(&mut self, search: usize, theta: &[f64], far: bool) -> bool {
-        self.metrics[search].renew(self.model, self.x, &self.responses[search].0, theta, far)
+        self.metrics[search].renew(self.model, &self.data.x, &self.responses[search].0, theta, far)
     }
 
     fn begins_alone(&self, search: usize) -> bool {
@@ -83,7 +164,7 @@ impl BlockObjective for Objective<'_> {
     }
 
     fn renewal_cost(&self) -> f64 {
-        Shared::renewal_cost(self.x)
+        Shared::renewal_cost(&self.data.x)
     }
 }
 
