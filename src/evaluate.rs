@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::Draw;
 use crate::data::Dataset;
+use crate::kernel::Level;
+use crate::kernel::log_sums::log_add;
 use crate::math::{log_add_exp, mean};
 use crate::model::Model;
 
@@ -61,17 +63,17 @@ impl Predictive {
     pub fn add(&mut self, draw: u64, log_weight: f64, log_density: &[f64]) {
         let g = self.dealing.group(draw, self.log_weights.len());
         self.log_weights[g] = log_add_exp(self.log_weights[g], log_weight);
-        let sums = self.log_sums[g].iter_mut().zip(log_density);
-        sums.for_each(|(sum, l)| *sum = log_add_exp(*sum, log_weight + l));
+        log_add(Level::current(), &mut self.log_sums[g], log_weight, log_density);
     }
 
     /// log p(ỹᵢ) of every row, eq. (E.10), without group `left_out`.
     fn log_predictive(&self, left_out: Option<usize>) -> Vec<f64> {
         let kept: Vec<usize> = (0..self.log_weights.len()).filter(|&g| Some(g) != left_out).collect();
         let log_weight = kept.iter().fold(f64::NEG_INFINITY, |sum, &g| log_add_exp(sum, self.log_weights[g]));
-        let total =
-            |i: usize| kept.iter().fold(f64::NEG_INFINITY, |sum, &g| log_add_exp(sum, self.log_sums[g][i]));
-        (0..self.log_sums[0].len()).map(|i| total(i) - log_weight).collect()
+        let mut total = vec![f64::NEG_INFINITY; self.log_sums[0].len()];
+        kept.iter().for_each(|&g| log_add(Level::current(), &mut total, 0.0, &self.log_sums[g]));
+        total.iter_mut().for_each(|sum| *sum -= log_weight);
+        total
     }
 
     /// Numbers made of the log predictive densities, each with its jackknife error over the groups.

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 pub mod elementary;
+pub mod log_sums;
 pub mod logistic;
 pub mod mixture;
 pub mod products;
