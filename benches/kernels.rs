@@ -6,12 +6,12 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2};
+use ndarray::Array2;
 use npl::data::Dataset;
 use npl::kernel::elementary::{exp_all, multiply_add};
 use npl::kernel::logistic::loss_and_slope;
 use npl::kernel::mixture::{self, Mixture, Sums};
+use npl::kernel::products::{add_gradients, add_margins, cross_products};
 use npl::kernel::sparse::{self, Expanded, Ledger, SparseRows};
 use npl::kernel::{LANES, Level, Line, Panel, available};
 use npl::process::Prior;
@@ -171,31 +171,46 @@ fn logistic_loss_and_slope(bencher: Bencher, level: Level) {
 }
 
 /// Margins of a tile of rows for a block of draws, at the sizes of Adult and of Arcene.
-#[divan::bench(args = [(96, TILE), (10_000, 100)])]
-fn logistic_margins(bencher: Bencher, (d, rows): (usize, usize)) {
-    let fill = |n: usize| Array2::from_shape_fn((n, d), |(i, j)| wave(i * d + j));
-    let (beta, x) = (fill(BLOCK), fill(rows));
-    let mut margins = Array2::zeros((BLOCK, rows));
+#[divan::bench(args = products())]
+fn logistic_margins(bencher: Bencher, &(level, d, rows): &(Level, usize, usize)) {
+    let x = Panel::new(Array2::from_shape_fn((rows, d), |(i, j)| wave(i * d + j)).view());
+    let (theta, mut margins) = (block(d), block(x.groups() * LANES));
     bencher.counter(ItemsCount::new(2 * BLOCK * rows * d)).bench_local(|| {
-        product(beta.view(), x.t(), &mut margins);
-        margins[[0, 0]]
+        let theta: Vec<&[Line]> = theta.iter().map(|t| &t[..]).collect();
+        let mut margins: Vec<&mut [Line]> = margins.iter_mut().map(|m| &mut m[..]).collect();
+        add_margins(level, &x, 0..x.groups(), 0..d, &theta, &mut margins);
     });
 }
 
 /// Gradients of a block of draws from the slopes of a tile of rows.
-#[divan::bench(args = [(96, TILE), (10_000, 100)])]
-fn logistic_gradients(bencher: Bencher, (d, rows): (usize, usize)) {
-    let x = Array2::from_shape_fn((rows, d), |(i, j)| wave(i * d + j));
-    let slopes = Array2::from_shape_fn((BLOCK, rows), |(i, j)| wave(i * rows + j));
-    let mut gradients = Array2::zeros((BLOCK, d));
+#[divan::bench(args = products())]
+fn logistic_gradients(bencher: Bencher, &(level, d, rows): &(Level, usize, usize)) {
+    let x = Panel::new(Array2::from_shape_fn((rows, d), |(i, j)| wave(i * d + j)).view());
+    let (slopes, mut gradients) = (block(x.groups() * LANES), block(d));
     bencher.counter(ItemsCount::new(2 * BLOCK * rows * d)).bench_local(|| {
-        product(slopes.view(), x.view(), &mut gradients);
-        gradients[[0, 0]]
+        let slopes: Vec<&[Line]> = slopes.iter().map(|s| &s[..]).collect();
+        let mut gradients: Vec<&mut [Line]> = gradients.iter_mut().map(|g| &mut g[..]).collect();
+        add_gradients(level, &x, 0..x.groups(), 0..d, &slopes, &mut gradients);
     });
 }
 
-fn product(a: ArrayView2<f64>, b: ArrayView2<f64>, out: &mut Array2<f64>) {
-    general_mat_mul(1.0, &a, &b, 0.0, out);
+fn products() -> Vec<(Level, usize, usize)> {
+    available().flat_map(|level| [(level, 97, TILE), (level, 10_000, 100)]).collect()
+}
+
+/// Numbers of `BLOCK` draws, each a lane.
+fn block(len: usize) -> Vec<Vec<Line>> {
+    vec![(0..len).map(|i| Line([wave(i) / len as f64; LANES])).collect(); BLOCK / LANES]
+}
+
+/// The Hessian of a draw, at the size of Polish: the lower triangle of Xᵀ V X.
+#[divan::bench(args = available())]
+fn logistic_hessian(bencher: Bencher, level: Level) {
+    const N: usize = 8400;
+    const D: usize = 65;
+    let x = Panel::new(Array2::from_shape_fn((N, D), |(i, j)| wave(i * D + j)).view());
+    let v = vec![Line([0.2; LANES]); x.groups()];
+    bencher.counter(ItemsCount::new(N * D * (D + 1))).bench_local(|| cross_products(level, &x, &v));
 }
 
 #[divan::bench(args = [1000, 36_177])]

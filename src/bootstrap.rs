@@ -137,7 +137,9 @@ pub fn posterior_bootstrap<T: Send>(
         let finish = |draw: Draw| (!halted()).then(|| per_draw(&draw)).map(|result| (draw, result));
         draws?.into_iter().map(finish).collect()
     };
-    let size = plan.model.block_size() as u64;
+    // Blocks as the model likes them, unless some threads would have none.
+    let share = (range.end - range.start).div_ceil(2 * pool.current_num_threads() as u64).max(1);
+    let size = share.min(plan.model.block_size() as u64);
     in_order(range, size, pool, cancel, make, |(draw, result)| sink(draw, result))
 }
 

@@ -84,6 +84,110 @@ fn loss_and_gradient_body<V: Vector>(
     super::vector::sum(&loss.lanes())
 }
 
+dispatch! {
+    /// Σⱼ log(1 + βⱼ²/2b), and 2b + βⱼ² in the place of every βⱼ.
+    pub fn student_t(two_b: f64, beta: &mut [Line]) -> Lanes = student_t_body
+}
+
+#[inline(always)]
+fn student_t_body<V: Vector>(two_b: f64, beta: &mut [Line]) -> Lanes {
+    let (one, two_b, inverse) = (V::splat(1.0), V::splat(two_b), V::splat(1.0 / two_b));
+    let mut total = V::splat(0.0);
+    for line in beta {
+        let beta = V::load(line);
+        let square = beta.mul(beta);
+        total = total.add(square.fma(inverse, one).ln());
+        line.0 = two_b.add(square).lanes();
+    }
+    total.lanes()
+}
+
+dispatch! {
+    /// Mass times curvature of log(1 + eᵐ) of the rows of the first `groups` at their margins under one θ, a line each: the second
+    /// derivative, or, `far` from a minimum, that of the parabola that touches at ±m and lies above elsewhere (Jaakkola
+    /// and Jordan 2000), under which a full step never goes up.
+    pub fn curvatures(x: &Panel, groups: usize, theta: &[f64], mass: &[f64], far: bool) -> Vec<Line>
+        = curvatures_body
+}
+
+dispatch! {
+    /// The same at given margins.
+    pub fn curvatures_at(margins: &[f64], mass: &[f64], far: bool) -> Vec<f64> = curvatures_at_body
+}
+
+#[inline(always)]
+fn curvatures_at_body<V: Vector>(margins: &[f64], mass: &[f64], far: bool) -> Vec<f64> {
+    let mut out = Vec::with_capacity(margins.len().next_multiple_of(LANES));
+    for g in 0..margins.len().div_ceil(LANES) {
+        let (m, mass) = (V::load(&load(margins, g)), V::load(&load(mass, g)));
+        out.extend_from_slice(&curvature(m, far).mul(mass).lanes());
+    }
+    out.truncate(margins.len());
+    out
+}
+
+#[inline(always)]
+fn curvatures_body<V: Vector>(x: &Panel, groups: usize, theta: &[f64], mass: &[f64], far: bool) -> Vec<Line> {
+    let mut out = Vec::with_capacity(groups);
+    for first in (0..groups).step_by(GROUPS) {
+        for (g, m) in (first..groups).zip(margins::<V>(x, first, theta)) {
+            out.push(Line(curvature(m, far).mul(V::load(&load(mass, g))).lanes()));
+        }
+    }
+    out
+}
+
+/// Groups of rows whose margins are summed up at once.
+const GROUPS: usize = 4;
+
+/// Margins of the rows from group `first` on under one θ. Groups beyond the last are the last again.
+#[inline(always)]
+fn margins<V: Vector>(x: &Panel, first: usize, theta: &[f64]) -> [V; GROUPS] {
+    let rows: [&[Line]; GROUPS] = std::array::from_fn(|i| x.group((first + i).min(x.groups() - 1)));
+    let mut margins = [V::splat(0.0); GROUPS];
+    for (j, &theta) in theta.iter().enumerate() {
+        let theta = V::splat(theta);
+        (0..GROUPS).for_each(|i| margins[i] = V::load(&rows[i][j]).fma(theta, margins[i]));
+    }
+    margins
+}
+
+dispatch! {
+    /// log η or log(1 − η) of every row, by its response of 1 or 0, under one θ.
+    pub fn log_density(x: &Panel, theta: &[f64], y: &[f64], out: &mut [f64]) = log_density_body
+}
+
+#[inline(always)]
+fn log_density_body<V: Vector>(x: &Panel, theta: &[f64], y: &[f64], out: &mut [f64]) {
+    let (zero, one) = (V::splat(0.0), V::splat(1.0));
+    for first in (0..x.groups()).step_by(GROUPS) {
+        for (g, m) in (first..x.groups()).zip(margins::<V>(x, first, theta)) {
+            // The sign of 2y − 1 turns the margin towards the response.
+            let y = V::load(&load(y, g));
+            let towards = m.mul(y.add(y).sub(one));
+            let negative = towards.if_below(zero, towards, zero);
+            let away = negative.add(negative).sub(towards);
+            let run = &mut out[g * LANES..];
+            let len = run.len().min(LANES);
+            run[..len].copy_from_slice(&negative.sub(one.add(away.exp()).ln()).lanes()[..len]);
+        }
+    }
+}
+
+#[inline(always)]
+fn curvature<V: Vector>(m: V, far: bool) -> V {
+    let (zero, one) = (V::splat(0.0), V::splat(1.0));
+    let negative = m.if_below(zero, m, zero.sub(m));
+    let e = negative.exp();
+    let above = one.add(e);
+    if !far {
+        return e.div(above.mul(above));
+    }
+    let slope = V::splat(-0.5).mul(one.sub(e)).div(above.mul(negative));
+    // The quotient loses its digits near 0, where it is ¼ to 2·10⁻⁸.
+    negative.if_below(V::splat(-1e-3), slope, V::splat(0.25))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +241,72 @@ mod tests {
                     let exact: f64 = slopes.iter().enumerate().map(|(i, s)| s[0] * column(i)).sum();
                     assert!((g - exact).abs() < 1e-12 * (1.0 + exact.abs()), "{level:?}: {g} for {exact}");
                 }
+            }
+        }
+    }
+
+    /// 21 rows of 3 columns with an intercept, a θ, and margins from −16 to 20.
+    fn rows() -> (Panel, Vec<f64>, Vec<f64>) {
+        let x = ndarray::Array2::from_shape_fn((21, 3), |(i, j)| ((i * (j + 2)) % 11) as f64 - 5.0);
+        let theta = vec![1.5, -0.7, 1.2, 0.3];
+        let margins = x.outer_iter().map(|x| x[0] * 1.5 - x[1] * 0.7 + x[2] * 1.2 + 0.3).collect();
+        (Panel::with_ones(x.view(), 1), theta, margins)
+    }
+
+    #[test]
+    fn curvatures_are_those_of_the_definition() {
+        let (x, theta, margins) = rows();
+        let mass: Vec<f64> = (0..21).map(|i| 0.1 + (i % 5) as f64).collect();
+        for level in available() {
+            for far in [false, true] {
+                let found = curvatures(level, &x, x.groups(), &theta, &mass, far);
+                let found: Vec<f64> = found.iter().flat_map(|line| line.0).take(21).collect();
+                let again = curvatures_at(level, &margins, &mass, far);
+                assert_eq!(again.len(), 21);
+                assert!(found.iter().zip(&again).all(|(a, b)| (a - b).abs() < 1e-14), "{level:?}");
+                for ((found, &m), mass) in found.iter().zip(&margins).zip(&mass) {
+                    let sigma = 1.0 / (1.0 + libm::exp(-m));
+                    let exact = if far { (sigma - 0.5) / m } else { sigma * (1.0 - sigma) };
+                    assert!((found - mass * exact).abs() < 1e-14, "{level:?}, far {far}, margin {m}");
+                }
+            }
+            assert_eq!(curvatures(level, &x, 2, &theta, &mass, false).len(), 2);
+            let zeros = curvatures(level, &x, x.groups(), &[0.0; 4], &mass, true);
+            assert_eq!(zeros[0].0, std::array::from_fn(|l| 0.25 * mass[l]), "{level:?}");
+            assert_eq!(zeros[2][5..], [0.0; 3], "no mass beyond the last row");
+        }
+    }
+
+    #[test]
+    fn densities_are_those_of_the_definition() {
+        let (x, mut theta, margins) = rows();
+        let y: Vec<f64> = (0..21).map(|i| (i % 2) as f64).collect();
+        for level in available() {
+            let mut found = vec![0.0; 21];
+            log_density(level, &x, &theta, &y, &mut found);
+            for ((found, m), y) in found.iter().zip(&margins).zip(&y) {
+                let towards = if *y == 1.0 { *m } else { -m };
+                let exact = towards.min(0.0) - libm::log1p(libm::exp(-towards.abs()));
+                assert!((found - exact).abs() < 1e-14, "{level:?} at {m}");
+            }
+        }
+        theta[3] = 1e6;
+        let mut far = vec![0.0; 21];
+        log_density(crate::kernel::Level::detected(), &x, &theta, &y, &mut far);
+        assert!(far.iter().zip(&y).all(|(f, y)| if *y == 1.0 { *f == 0.0 } else { *f < -9e5 }));
+    }
+
+    #[test]
+    fn the_penalty_is_that_of_the_definition() {
+        let beta: Vec<Line> =
+            (0..5).map(|j| Line(std::array::from_fn(|l| (j * 8 + l) as f64 * 0.1 - 1.0))).collect();
+        for level in available() {
+            let mut squares = beta.clone();
+            let sums = student_t(level, 0.6, &mut squares);
+            for l in 0..LANES {
+                let exact: f64 = beta.iter().map(|b| libm::log1p(b[l] * b[l] / 0.6)).sum();
+                assert!((sums[l] - exact).abs() < 1e-14, "{level:?}");
+                assert!(squares.iter().zip(&beta).all(|(s, b)| s[l] == 0.6 + b[l] * b[l]), "{level:?}");
             }
         }
     }

@@ -12,6 +12,7 @@ pub mod logistic;
 pub mod mixture;
 pub mod products;
 pub mod sparse;
+pub mod triangle;
 mod vector;
 
 use std::sync::OnceLock;
@@ -147,7 +148,7 @@ impl Panel {
 }
 
 /// Eight consecutive values from `8 g` on, zeros beyond the end.
-fn load(values: &[f64], g: usize) -> Lanes {
+pub fn load(values: &[f64], g: usize) -> Lanes {
     let rest = &values[g * LANES..];
     match rest.first_chunk::<LANES>() {
         Some(full) => *full,

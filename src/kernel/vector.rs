@@ -39,6 +39,7 @@ pub trait Vector: Copy {
     fn sub(self, b: Self) -> Self;
     fn mul(self, b: Self) -> Self;
     fn div(self, b: Self) -> Self;
+    fn sqrt(self) -> Self;
     /// self · b + c, in one rounding where the CPU has it.
     fn fma(self, b: Self, c: Self) -> Self;
     /// The larger; the second if one is NaN.
@@ -181,6 +182,10 @@ impl Vector for Plain {
         Plain::map(|l| self.0[l] / b.0[l])
     }
     #[inline(always)]
+    fn sqrt(self) -> Self {
+        Plain::map(|l| self.0[l].sqrt())
+    }
+    #[inline(always)]
     fn fma(self, b: Self, c: Self) -> Self {
         Plain::map(|l| self.0[l] * b.0[l] + c.0[l])
     }
@@ -252,6 +257,10 @@ mod x86 {
         #[inline(always)]
         fn div(self, b: Self) -> Self {
             Avx512(unsafe { _mm512_div_pd(self.0, b.0) })
+        }
+        #[inline(always)]
+        fn sqrt(self) -> Self {
+            Avx512(unsafe { _mm512_sqrt_pd(self.0) })
         }
         #[inline(always)]
         fn fma(self, b: Self, c: Self) -> Self {
@@ -335,6 +344,10 @@ mod x86 {
         #[inline(always)]
         fn div(self, b: Self) -> Self {
             self.both(b, |a, b| unsafe { _mm256_div_pd(a, b) })
+        }
+        #[inline(always)]
+        fn sqrt(self) -> Self {
+            unsafe { Avx2(_mm256_sqrt_pd(self.0), _mm256_sqrt_pd(self.1)) }
         }
         #[inline(always)]
         fn fma(self, b: Self, c: Self) -> Self {

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use ndarray::Array2;
 
+use super::line_search::{LineSearch, Verdict};
 use super::{Minimum, Status};
 use crate::math::{dot, largest};
 
@@ -57,18 +58,13 @@ pub struct Settings {
     pub l1_len: usize,
 }
 
+/// Searches that are open at a time; more wait for a seat.
+const SEATS: usize = 16;
 /// Pairs of steps and gradient changes that are kept: without H₀, and with one, which leaves them less to say.
 const MEMORY: usize = 10;
 const MEMORY_WITH_METRIC: usize = 5;
-/// Wolfe conditions (Nocedal and Wright 2006, (3.6)).
-const SUFFICIENT_DECREASE: f64 = 1e-4;
-const CURVATURE: f64 = 0.9;
-/// Trials of one line search.
-const MAX_TRIALS: usize = 40;
 /// A search that rounding stops within this factor of the wanted gradient has converged.
-const STALLED: f64 = 1e3;
-/// Rounding noise of the objective, relative.
-const NOISE: f64 = 1e-15;
+pub const STALLED: f64 = 1e3;
 /// Iterations with one H₀ before their progress is judged.
 const PATIENCE: usize = 10;
 /// Squared distance to the minimum, in posterior variances per parameter, beyond which a search is far from it.
@@ -86,19 +82,15 @@ struct Point {
 
 /// One search half way.
 struct Search {
+    number: usize,
     here: Point,
     /// Pseudo-gradient: the gradient, with the steepest subgradient of the L1 part.
     slope: Vec<f64>,
     pairs: VecDeque<(Vec<f64>, Vec<f64>, f64)>,
     direction: Vec<f64>,
-    /// Directional derivative at `here`; negative.
-    descent: f64,
+    line: LineSearch,
     /// Decrease of the objective by the last step.
     drop: f64,
-    step: f64,
-    low: f64,
-    high: f64,
-    trials: usize,
     iterations: usize,
     /// Accepted steps since H₀ was made, and the largest gradient entry then.
     steps: usize,
@@ -122,61 +114,59 @@ pub fn minimise_block(
     starts: Vec<Vec<f64>>,
     settings: &Settings,
 ) -> Vec<Minimum> {
-    let mut searches: Vec<Search> = starts.into_iter().map(Search::new).collect();
-    let p = searches.first().map_or(0, |s| s.here.theta.len());
-    let mut open: Vec<usize> = (0..searches.len()).collect();
-    let mut first = true;
+    let p = starts.first().map_or(0, Vec::len);
+    let mut minima: Vec<Option<Minimum>> = starts.iter().map(|_| None).collect();
+    let mut waiting = starts.into_iter().enumerate().map(|(number, start)| Search::new(number, start));
+    let mut open: Vec<Search> = waiting.by_ref().take(SEATS).collect();
     while !open.is_empty() {
+        let numbers: Vec<usize> = open.iter().map(|s| s.number).collect();
         let mut theta = Array2::zeros((open.len(), p));
-        for (mut row, &s) in theta.outer_iter_mut().zip(&open) {
-            let point = if first { searches[s].here.theta.clone() } else { searches[s].trial(settings) };
-            row.iter_mut().zip(point).for_each(|(r, t)| *r = t);
+        for (mut row, search) in theta.outer_iter_mut().zip(&open) {
+            row.iter_mut().zip(search.trial(settings)).for_each(|(r, t)| *r = t);
         }
         let mut values = vec![0.0; open.len()];
         let mut gradients = Array2::zeros((open.len(), p));
-        objective.evaluate(&open, &theta, &mut values, &mut gradients);
-        for (i, &s) in open.iter().enumerate() {
+        objective.evaluate(&numbers, &theta, &mut values, &mut gradients);
+        for (i, search) in open.iter_mut().enumerate() {
             let theta = theta.row(i).to_vec();
             let value = values[i] + settings.l1_norm(&theta);
-            let point = Point { theta, value, gradient: gradients.row(i).to_vec() };
-            searches[s].receive(point, first, settings);
+            search.receive(Point { theta, value, gradient: gradients.row(i).to_vec() }, settings);
         }
-        first = false;
-        aim(objective, &mut searches, &open, settings);
+        aim(objective, &mut open, settings);
         // Searches keep their places as far as they can: an objective may have made room for them there.
-        let mut i = 0;
-        while i < open.len() {
-            if searches[open[i]].turn == Turn::Try {
-                i += 1;
-            } else {
-                open.swap_remove(i);
-            }
+        for i in (0..open.len()).rev().filter(|&i| open[i].turn != Turn::Try).collect::<Vec<_>>() {
+            let ended = match waiting.next() {
+                Some(next) => std::mem::replace(&mut open[i], next),
+                None => open.swap_remove(i),
+            };
+            let number = ended.number;
+            minima[number] = Some(ended.minimum());
         }
     }
-    searches.into_iter().map(Search::minimum).collect()
+    minima.into_iter().map(|m| m.expect("every search has had a seat")).collect()
 }
 
 /// Gives every search that wants one a direction, or its end. H₀⁻¹ is applied to all of them at once.
-fn aim(objective: &mut dyn BlockObjective, searches: &mut [Search], open: &[usize], settings: &Settings) {
+fn aim(objective: &mut dyn BlockObjective, open: &mut [Search], settings: &Settings) {
     loop {
-        let aiming: Vec<usize> = open.iter().copied().filter(|&s| searches[s].turn == Turn::Aim).collect();
-        let Some(p) = aiming.first().map(|&s| searches[s].here.theta.len()) else { return };
+        let mut aiming: Vec<&mut Search> = open.iter_mut().filter(|s| s.turn == Turn::Aim).collect();
+        let Some(p) = aiming.first().map(|s| s.here.theta.len()) else { return };
         let mut q = Array2::zeros((aiming.len(), p));
         let mut alphas = Vec::with_capacity(aiming.len());
-        for (mut row, &s) in q.outer_iter_mut().zip(&aiming) {
-            let search = &mut searches[s];
+        for (mut row, search) in q.outer_iter_mut().zip(&mut aiming) {
             search.slope = search.pseudo_gradient(settings);
-            search.renew(s, objective, settings);
+            search.renew(objective, settings);
             let row = row.as_slice_mut().expect(ROWS);
             row.copy_from_slice(&search.slope);
             alphas.push(search.backward(row));
         }
-        let far: Vec<bool> = aiming.iter().map(|&s| searches[s].is_far(settings)).collect();
-        let known = settings.uses_metric() && objective.precondition(&aiming, &far, &mut q);
-        for ((mut row, &s), alphas) in q.outer_iter_mut().zip(&aiming).zip(alphas) {
+        let numbers: Vec<usize> = aiming.iter().map(|s| s.number).collect();
+        let far: Vec<bool> = aiming.iter().map(|s| s.is_far(settings)).collect();
+        let known = settings.uses_metric() && objective.precondition(&numbers, &far, &mut q);
+        for ((mut row, search), alphas) in q.outer_iter_mut().zip(aiming).zip(alphas) {
             let row = row.as_slice_mut().expect(ROWS);
-            searches[s].forward(row, alphas, known);
-            searches[s].set_off(row, known, settings);
+            search.forward(row, alphas, known);
+            search.set_off(row, known, settings);
         }
     }
 }
@@ -195,18 +185,15 @@ impl Settings {
 }
 
 impl Search {
-    fn new(theta: Vec<f64>) -> Search {
+    fn new(number: usize, theta: Vec<f64>) -> Search {
         Search {
+            number,
             here: Point { theta, value: f64::NAN, gradient: Vec::new() },
             slope: Vec::new(),
             pairs: VecDeque::new(),
             direction: Vec::new(),
-            descent: 0.0,
+            line: LineSearch::default(),
             drop: f64::INFINITY,
-            step: 0.0,
-            low: 0.0,
-            high: f64::INFINITY,
-            trials: 0,
             iterations: 1,
             steps: 0,
             steepest_then: f64::INFINITY,
@@ -214,10 +201,13 @@ impl Search {
         }
     }
 
-    /// The next point to evaluate; under L1 it stays in the orthant of `here`.
+    /// The next point to evaluate, the start to begin with; under L1 it stays in the orthant of `here`.
     fn trial(&self, settings: &Settings) -> Vec<f64> {
+        if self.direction.is_empty() {
+            return self.here.theta.clone();
+        }
         let mut trial: Vec<f64> =
-            self.here.theta.iter().zip(&self.direction).map(|(t, d)| t + self.step * d).collect();
+            self.here.theta.iter().zip(&self.direction).map(|(t, d)| t + self.line.step * d).collect();
         if settings.l1 > 0.0 {
             for (j, t) in trial[..settings.l1_len].iter_mut().enumerate() {
                 let side = if self.here.theta[j] != 0.0 { self.here.theta[j] } else { -self.slope[j] };
@@ -229,52 +219,28 @@ impl Search {
         trial
     }
 
-    fn receive(&mut self, point: Point, first: bool, settings: &Settings) {
-        if first {
+    fn receive(&mut self, point: Point, settings: &Settings) {
+        if self.direction.is_empty() {
             let finite = point.value.is_finite() && point.gradient.iter().all(|g| g.is_finite());
             self.turn = if finite { Turn::Aim } else { Turn::End(Status::Failed) };
             self.here = point;
             return;
         }
         self.iterations += 1;
-        self.trials += 1;
-        let enough = self.here.value + SUFFICIENT_DECREASE * self.step * self.descent;
-        let ascent = dot(&point.gradient, &self.direction);
-        let noise = NOISE * self.here.value.abs();
-        let flat = point.value <= self.here.value + noise && -self.step * self.descent <= noise;
-        let too_high = point.value.is_nan() || point.value > enough;
-        if too_high && !flat {
-            self.high = self.step;
-        } else if settings.l1 == 0.0 && !flat && ascent < CURVATURE * self.descent {
-            self.low = self.step;
-        } else {
-            self.accept(point, settings);
-            return;
-        }
-        let closed = self.high.is_finite() && self.high - self.low <= 1e-14 * self.high;
-        if self.trials >= MAX_TRIALS || closed {
-            // Nothing lower along this direction: forget the curvature once, then say so.
-            if self.pairs.is_empty() {
+        let ascent = (settings.l1 == 0.0).then(|| dot(&point.gradient, &self.direction));
+        match self.line.judge(point.value, ascent) {
+            Verdict::Accept => self.accept(point, settings),
+            Verdict::TryAgain => {}
+            // Forget the curvature once, then say so.
+            Verdict::Nothing if self.pairs.is_empty() => {
                 let done = largest(&self.slope) <= STALLED * settings.gradient;
                 self.turn = Turn::End(if done { Status::Ok } else { Status::MaxIter });
-            } else {
+            }
+            Verdict::Nothing => {
                 self.pairs.clear();
                 self.turn = Turn::Aim;
             }
-            return;
         }
-        self.step = if self.high.is_finite() { self.shorter(&point) } else { 2.0 * self.step };
-    }
-
-    /// The minimum of the parabola through both ends where it lies well inside the bracket, else the middle.
-    fn shorter(&self, trial: &Point) -> f64 {
-        let middle = 0.5 * (self.low + self.high);
-        if self.low > 0.0 || !trial.value.is_finite() {
-            return middle;
-        }
-        let curve = trial.value - self.here.value - self.step * self.descent;
-        let parabola = -0.5 * self.descent * self.step * self.step / curve;
-        parabola.clamp(0.1 * self.high, 0.5 * self.high)
     }
 
     fn accept(&mut self, point: Point, settings: &Settings) {
@@ -296,7 +262,8 @@ impl Search {
 
     /// A new H₀ where the gradient has shrunk so slowly under the present one that the rest of the way would cost more
     /// than making another.
-    fn renew(&mut self, number: usize, objective: &mut dyn BlockObjective, settings: &Settings) {
+    fn renew(&mut self, objective: &mut dyn BlockObjective, settings: &Settings) {
+        let number = self.number;
         let steepest = largest(&self.slope);
         let first = self.steepest_then.is_infinite();
         if first {
@@ -319,7 +286,7 @@ impl Search {
     /// Judged by what the last step promised to gain.
     fn is_far(&self, settings: &Settings) -> bool {
         let p = (self.here.theta.len() as f64).min(settings.mass);
-        self.descent == 0.0 || -settings.mass * self.descent > FAR * p
+        self.line.descent == 0.0 || -settings.mass * self.line.descent > FAR * p
     }
 
     /// Takes the direction −`step`, or ends the search.
@@ -348,9 +315,9 @@ impl Search {
             Turn::Try
         };
         let scaled = self.pairs.is_empty() && !known;
-        self.step = if scaled { 1.0 / dot(&self.slope, &self.slope).sqrt().max(1.0) } else { 1.0 };
-        (self.direction, self.descent) = (direction, descent);
-        (self.low, self.high, self.trials) = (0.0, f64::INFINITY, 0);
+        let step = if scaled { 1.0 / dot(&self.slope, &self.slope).sqrt().max(1.0) } else { 1.0 };
+        self.line = LineSearch::new(self.here.value, descent, step);
+        self.direction = direction;
     }
 
     fn has_converged(&self, descent: f64, settings: &Settings) -> bool {

@@ -1,6 +1,8 @@
 //! What a local search is told and what it answers. No model is known here.
 
+pub mod bfgs;
 pub mod lbfgs;
+mod line_search;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -7,6 +7,7 @@ use super::{Logistic, Penalty};
 use crate::bayes::Joint;
 use crate::data::Dataset;
 use crate::kernel::logistic::loss_and_gradient;
+use crate::kernel::{LANES, Line};
 use crate::model::{Block, Model, Support};
 
 pub(super) struct RegressionJoint<'a> {
@@ -24,8 +25,10 @@ impl RegressionJoint<'_> {
     fn log_marginal_prior(&self, beta: &[f64], gradient: &mut [f64]) -> f64 {
         let n = self.data.mass();
         let (d, model) = (beta.len() as f64, self.model);
-        let mut by_beta = vec![0.0; beta.len()];
-        let mut penalty = model.penalise(beta, &mut by_beta);
+        let lines: Vec<Line> = beta.iter().map(|b| Line([*b; LANES])).collect();
+        let mut by_lines = vec![Line::default(); beta.len()];
+        let mut penalty = model.penalise(&lines, &mut by_lines)[0];
+        let mut by_beta: Vec<f64> = by_lines.iter().map(|line| line[0]).collect();
         let constant = match model.penalty {
             Penalty::StudentT { a, b } => {
                 let power = n * model.gamma * (a.get() + 0.5);

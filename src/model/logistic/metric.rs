@@ -2,15 +2,15 @@
 //! the penalty. With more rows than columns H₀ is formed and factored; with more columns than rows its inverse is had
 //! from a system in the rows (Woodbury), and V is that of the search's last point.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, ArrayView1, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, Axis};
 
 use super::Logistic;
-use super::objective::Objective;
+use super::objective::{COLUMNS, Objective, pieces};
 use crate::data::Dataset;
+use crate::kernel::logistic::{curvatures, curvatures_at};
+use crate::kernel::products::{add_gradients, add_margins, cross_products};
+use crate::kernel::{LANES, Level, Line, Panel, load};
 use crate::linalg::Cholesky;
-use crate::math::dot;
-use crate::optim::lbfgs::minimise_block;
 use crate::process::Measure;
 
 /// Beyond so many rows and columns nothing of H₀ is formed.
@@ -19,12 +19,23 @@ const LARGEST: usize = 1000;
 const FREE: f64 = 0.02;
 /// Leverage of a row beyond which its weight decides on H₀.
 const LEVERAGE: f64 = 0.5;
-/// Rows whose share of H₀ is one matrix product.
-const TILE: usize = 256;
+/// A search factors its matrix at every step where that costs at most about as much as an evaluation: p² of it over n.
+const SMALL: usize = 24;
+/// Variance of a draw's Hessian about that of the unweighted data, 2p/n, up to which they are taken to be alike.
+const ALIKE: f64 = 1.0 / 16.0;
 
 /// What all searches begin with.
 pub enum Shared {
     Unknown,
+    /// Few parameters: Xᵀ V X at θ = 0 and at the fit to the unweighted data, lower triangles row after row, for searches
+    /// that begin and for those that are near. Where single rows have much `leverage` each search begins with its own;
+    /// unless they are `alike` those that are near have their own.
+    Small {
+        far: Vec<f64>,
+        near: Vec<f64>,
+        leverage: bool,
+        alike: bool,
+    },
     /// H₀ at θ = 0, where V is largest, for searches that are far from their minimum; at the fit to the unweighted data
     /// for those that are near. Where single rows have much `leverage`, H₀ depends on their weights, and each search
     /// begins with one of its own: too long a first step leads out of the basin of the start.
@@ -33,8 +44,8 @@ pub enum Shared {
         near: Cholesky,
         leverage: bool,
     },
-    /// D at β = 0, and X D⁻¹ Xᵀ.
-    Rows(Gram),
+    /// D at β = 0 and X D⁻¹ Xᵀ; the columns of X are the rows of the panel.
+    Rows(Gram, Panel),
 }
 
 /// 1/D of every column and of the intercept, and X D⁻¹ Xᵀ.
@@ -64,26 +75,42 @@ impl Shared {
             return Shared::Unknown;
         }
         if d > n {
-            return Gram::new(model, &data.x, &vec![0.0; d]).map_or(Shared::Unknown, Shared::Rows);
+            let columns = Panel::new(data.x.t());
+            let gram = Gram::new(model, &columns, &vec![0.0; d]);
+            return gram.map_or(Shared::Unknown, |gram| Shared::Rows(gram, columns));
         }
         let f = Measure::empirical(data);
         let (mass, _) = f.weights();
         let start = vec![0.0; d + 1];
-        let rough = || factor(model, &data.x, mass, &start, true);
-        let (Some(far), Some(near)) = (rough(), rough()) else { return Shared::Unknown };
-        let leverage = largest_leverage(&far, &data.x, mass) > LEVERAGE;
-        let rough = Shared::Factor { far, near, leverage };
-        let mut objective = Objective::new(model, &rough, &[&f]);
-        let fit = minimise_block(&mut objective, vec![start.clone()], &model.settings()).remove(0);
-        match (rough, factor(model, &data.x, mass, &fit.theta, false)) {
+        let far = hessian(model, data, mass, &start, true);
+        let Some(first) = factor(model, &far, &start) else { return Shared::Unknown };
+        let leverage = largest_leverage(&first, &data.x, mass) > LEVERAGE;
+        let small = (d + 1) * (d + 1) <= SMALL * n;
+        let rough = if small {
+            Shared::Small { far: far.clone(), near: Vec::new(), leverage, alike: false }
+        } else {
+            let Some(near) = factor(model, &far, &start) else { return Shared::Unknown };
+            Shared::Factor { far: first, near, leverage }
+        };
+        let fit = Objective::new(model, &rough, &[&f]).minimise(vec![start]).remove(0);
+        let near = hessian(model, data, mass, &fit.theta, false);
+        match (rough, factor(model, &near, &fit.theta)) {
+            (Shared::Small { .. }, _) => {
+                let alike = !leverage && 2.0 * (d + 1) as f64 <= ALIKE * data.mass();
+                Shared::Small { far, near, leverage, alike }
+            }
             (Shared::Factor { far, .. }, Some(near)) => Shared::Factor { far, near, leverage },
             (rough, _) => rough,
         }
     }
 
-    /// Flops of a new H₀ over those of an evaluation.
-    pub fn renewal_cost(x: &Array2<f64>) -> f64 {
-        0.5 * x.nrows().min(x.ncols()) as f64
+    /// A new H₀ over an evaluation. Flops are not all: there is a logarithm and an exponential for each row, too, and
+    /// with many columns the steps themselves cost as much as passes.
+    pub fn renewal_cost(&self, x: &Array2<f64>) -> f64 {
+        match self {
+            Shared::Rows(..) => 0.06 * x.nrows() as f64,
+            _ => 0.2 * (x.ncols() + 1) as f64,
+        }
     }
 }
 
@@ -109,14 +136,14 @@ impl<'a> Metric<'a> {
     fn gram(&self) -> &Gram {
         match (&self.own, self.shared) {
             (Some(Own::Rows(own)), _) => own,
-            (_, Shared::Rows(shared)) => shared,
+            (_, Shared::Rows(shared, _)) => shared,
             _ => unreachable!("a metric keeps the kind it began with"),
         }
     }
 
     /// Takes note of the margins of the rows from `first` on.
     pub fn observe(&mut self, first: usize, margins: impl Iterator<Item = f64>) {
-        if matches!(self.shared, Shared::Rows(_)) {
+        if matches!(self.shared, Shared::Rows(..)) {
             self.margins.truncate(first);
             self.margins.extend(margins);
         }
@@ -126,15 +153,17 @@ impl<'a> Metric<'a> {
     pub fn renew(
         &mut self,
         model: &Logistic,
-        x: &Array2<f64>,
+        data: &Dataset,
         mass: &[f64],
         theta: &[f64],
         far: bool,
     ) -> bool {
         let new = match self.shared {
-            Shared::Unknown => None,
-            Shared::Factor { .. } => factor(model, x, mass, theta, far).map(Own::Factor),
-            Shared::Rows(_) => Gram::new(model, x, &theta[..model.d()]).map(Own::Rows),
+            Shared::Unknown | Shared::Small { .. } => None,
+            Shared::Factor { .. } => {
+                factor(model, &hessian(model, data, mass, theta, far), theta).map(Own::Factor)
+            }
+            Shared::Rows(_, columns) => Gram::new(model, columns, &theta[..model.d()]).map(Own::Rows),
         };
         let made = new.is_some();
         self.own = new.or(self.own.take());
@@ -144,20 +173,21 @@ impl<'a> Metric<'a> {
     /// H₀⁻¹ of every search on its row of `v`; false if it is unknown.
     pub fn apply_block(
         metrics: &[&Metric],
-        x: &Array2<f64>,
+        level: Level,
+        x: &Panel,
         masses: &[&[f64]],
         far: &[bool],
         v: &mut Array2<f64>,
     ) -> bool {
         match metrics.first().map(|m| m.shared) {
-            None | Some(Shared::Unknown) => return false,
+            None | Some(Shared::Unknown | Shared::Small { .. }) => return false,
             Some(Shared::Factor { .. }) => {
                 for ((metric, far), mut row) in metrics.iter().zip(far).zip(v.outer_iter_mut()) {
                     let solved = metric.factor(*far).solve(row.as_slice().expect(ROWS));
                     row.assign(&ArrayView1::from(&solved));
                 }
             }
-            Some(Shared::Rows(_)) => woodbury(metrics, x, masses, far, v),
+            Some(Shared::Rows(..)) => woodbury(metrics, level, x, masses, far, v),
         }
         true
     }
@@ -166,59 +196,72 @@ impl<'a> Metric<'a> {
 const ROWS: &str = "rows of a matrix are contiguous";
 
 /// (Xᵀ V X + D)⁻¹v = D⁻¹v − D⁻¹ Xᵀ V^½ (1 + V^½ X D⁻¹ Xᵀ V^½)⁻¹ V^½ X D⁻¹v, row by row of `v`.
-fn woodbury(metrics: &[&Metric], x: &Array2<f64>, masses: &[&[f64]], far: &[bool], v: &mut Array2<f64>) {
-    let (n, d) = x.dim();
+fn woodbury(
+    metrics: &[&Metric],
+    level: Level,
+    x: &Panel,
+    masses: &[&[f64]],
+    far: &[bool],
+    v: &mut Array2<f64>,
+) {
     let grams: Vec<&Gram> = metrics.iter().map(|m| m.gram()).collect();
     for (mut row, gram) in v.outer_iter_mut().zip(&grams) {
         row.iter_mut().zip(&gram.inverse).for_each(|(v, i)| *v *= i);
     }
-    let mut inner = Array2::zeros((metrics.len(), n));
-    general_mat_mul(1.0, &v.slice(s![.., ..d]), &x.t(), 0.0, &mut inner);
+    // Eight searches in step, each a lane.
+    let mut lanes: Vec<(Vec<Line>, Vec<Line>)> = v
+        .axis_chunks_iter(Axis(0), LANES)
+        .map(|v| {
+            let line = |v: ArrayView1<f64>| Line(std::array::from_fn(|l| v.get(l).copied().unwrap_or(0.0)));
+            (v.axis_iter(Axis(1)).map(line).collect(), vec![Line::default(); x.groups() * LANES])
+        })
+        .collect();
+    for columns in pieces(x.d(), COLUMNS) {
+        let (v, mut inner): (Vec<&[Line]>, Vec<&mut [Line]>) =
+            lanes.iter_mut().map(|(v, inner)| (&v[columns.clone()], &mut inner[..])).unzip();
+        add_margins(level, x, 0..x.groups(), columns, &v, &mut inner);
+    }
     for (i, (metric, mass)) in metrics.iter().zip(masses).enumerate() {
-        let root: Array1<f64> =
-            metric.margins.iter().zip(*mass).map(|(&m, w)| (w * curvature(m, far[i])).sqrt()).collect();
+        let (inner, lane) = (&mut lanes[i / LANES].1, i % LANES);
+        let root = Array1::from(curvatures_at(level, &metric.margins, mass, far[i])).sqrt();
         let mut system = &grams[i].product * &root * root.view().insert_axis(Axis(1));
         system.diag_mut().mapv_inplace(|v| v + 1.0);
-        let right: Vec<f64> = inner.row(i).iter().zip(&root).map(|(u, r)| (u + v[[i, d]]) * r).collect();
+        let right: Vec<f64> = inner.iter().zip(&root).map(|(u, r)| u[lane] * r).collect();
         // 1 + a positive semidefinite matrix always has a factor, unless numbers overflowed.
-        let solved = Cholesky::new(&system).map_or(vec![0.0; n], |c| c.solve(&right));
-        inner.row_mut(i).iter_mut().zip(solved).zip(&root).for_each(|((u, s), r)| *u = s * r);
+        let solved = Cholesky::new(&system).map_or(vec![0.0; right.len()], |c| c.solve(&right));
+        let terms = solved.iter().zip(&root).map(|(s, r)| s * r).chain(std::iter::repeat(0.0));
+        inner.iter_mut().zip(terms).for_each(|(u, term)| u[lane] = term);
     }
-    let mut back = Array2::zeros((metrics.len(), d));
-    general_mat_mul(1.0, &inner, x, 0.0, &mut back);
-    for (i, gram) in grams.iter().enumerate() {
-        let mut row = v.row_mut(i);
-        for j in 0..d {
-            row[j] -= back[[i, j]] * gram.inverse[j];
-        }
-        row[d] -= inner.row(i).sum() * gram.inverse[d];
+    for columns in pieces(x.d(), COLUMNS) {
+        let (inner, mut back): (Vec<&[Line]>, Vec<&mut [Line]>) =
+            lanes.iter_mut().map(|(back, inner)| (&inner[..], &mut back[columns.clone()])).unzip();
+        back.iter_mut().for_each(|back| back.fill(Line::default()));
+        add_gradients(level, x, 0..x.groups(), columns, &inner, &mut back);
+    }
+    for (i, (mut row, gram)) in v.outer_iter_mut().zip(&grams).enumerate() {
+        let (back, lane) = (&lanes[i / LANES].0, i % LANES);
+        row.iter_mut().zip(back).zip(&gram.inverse).for_each(|((v, back), i)| *v -= back[lane] * i);
     }
 }
 
 impl Gram {
     /// `None` if a column has no penalty.
-    fn new(model: &Logistic, x: &Array2<f64>, beta: &[f64]) -> Option<Gram> {
+    fn new(model: &Logistic, columns: &Panel, beta: &[f64]) -> Option<Gram> {
         let mut inverse: Vec<f64> = beta.iter().map(|b| 1.0 / model.majorant(*b)).collect();
         if inverse.iter().any(|i| !i.is_finite()) {
             return None;
         }
-        let scaled = x * &ArrayView1::from(&inverse);
-        let product = scaled.dot(&x.t()) + 1.0 / FREE;
+        let weights: Vec<Line> = (0..columns.groups()).map(|g| Line(load(&inverse, g))).collect();
+        let product = symmetric(columns.d(), &cross_products(model.level, columns, &weights)) + 1.0 / FREE;
         inverse.push(1.0 / FREE);
         Some(Gram { inverse, product })
     }
 }
 
-/// Curvature of log(1 + eᵐ): the second derivative near a minimum; far from one that of the parabola that touches at ±m
-/// and lies above elsewhere (Jaakkola and Jordan 2000), under which a full step never goes up.
-fn curvature(m: f64, far: bool) -> f64 {
-    let m = m.abs();
-    let e = libm::exp(-m);
-    match far {
-        false => e / ((1.0 + e) * (1.0 + e)),
-        true if m < 1e-3 => 0.25,
-        true => 0.5 * (1.0 - e) / ((1.0 + e) * m),
-    }
+/// The whole of a symmetric matrix, given its lower triangle row after row.
+fn symmetric(p: usize, lower: &[f64]) -> Array2<f64> {
+    let at = |j: usize, k: usize| lower[j * (j + 1) / 2 + k];
+    Array2::from_shape_fn((p, p), |(j, k)| at(j.max(k), j.min(k)))
 }
 
 /// max v wᵢ xᵢᵀH₀⁻¹xᵢ with v = ¼ and wᵢ the mass of row i, H₀ at θ = 0.
@@ -230,27 +273,16 @@ fn largest_leverage(far: &Cholesky, x: &Array2<f64>, mass: &[f64]) -> f64 {
     x.outer_iter().zip(mass).map(of_row).fold(0.0, f64::max)
 }
 
-/// H₀ at θ, factored.
-fn factor(model: &Logistic, x: &Array2<f64>, mass: &[f64], theta: &[f64], far: bool) -> Option<Cholesky> {
-    let d = model.d();
-    let (beta, intercept) = theta.split_at(d);
-    let mut h = Array2::zeros((d + 1, d + 1));
-    let mut scaled = Array2::zeros((TILE, d + 1));
-    for (rows, mass) in x.axis_chunks_iter(Axis(0), TILE).zip(mass.chunks(TILE)) {
-        let mut scaled = scaled.slice_mut(s![..rows.nrows(), ..]);
-        for ((x, w), mut out) in rows.outer_iter().zip(mass).zip(scaled.outer_iter_mut()) {
-            let (x, out) = (x.to_slice().expect(ROWS), out.as_slice_mut().expect(ROWS));
-            let root = (w * curvature(dot(x, beta) + intercept[0], far)).sqrt();
-            out.iter_mut().zip(x).for_each(|(o, x)| *o = root * x);
-            out[d] = root;
-        }
-        // By halves of the columns, for one of the four products is another's transpose.
-        let half = d.div_ceil(2);
-        let (left, right) = (scaled.slice(s![.., ..half]), scaled.slice(s![.., half..]));
-        general_mat_mul(1.0, &left.t(), &left, 1.0, &mut h.slice_mut(s![..half, ..half]));
-        general_mat_mul(1.0, &right.t(), &scaled, 1.0, &mut h.slice_mut(s![half.., ..]));
-    }
-    for (j, beta) in beta.iter().enumerate() {
+/// Xᵀ V X at θ, V for searches that are `far` from their minimum or not: its lower triangle, row after row.
+pub fn hessian(model: &Logistic, data: &Dataset, mass: &[f64], theta: &[f64], far: bool) -> Vec<f64> {
+    let x = data.panel_with_intercept();
+    cross_products(model.level, x, &curvatures(model.level, x, x.groups(), theta, mass, far))
+}
+
+/// H₀ = Xᵀ V X + D, factored, with D at θ.
+fn factor(model: &Logistic, lower: &[f64], theta: &[f64]) -> Option<Cholesky> {
+    let mut h = symmetric(theta.len(), lower);
+    for (j, beta) in theta[..model.d()].iter().enumerate() {
         h[[j, j]] += model.majorant(*beta);
     }
     // A direction without curvature would be given an infinite step.
@@ -264,7 +296,6 @@ mod tests {
     use super::super::Penalty;
     use super::*;
     use crate::config::Positive;
-    use crate::kernel::Level;
     use std::sync::OnceLock;
 
     fn model(d: usize) -> Logistic {
@@ -279,6 +310,7 @@ mod tests {
             change: None,
             max_iterations: 100,
             level: Level::Plain,
+            block: 16,
             metric: OnceLock::new(),
         }
     }
@@ -299,17 +331,19 @@ mod tests {
         let beta = Array1::from(theta[..d].to_vec());
         let margins = x.dot(&beta) + theta[d];
         for far in [false, true] {
-            let gram = Gram::new(&model, &x, &theta[..d]).unwrap();
-            let shared = Shared::Rows(gram);
+            let columns = Panel::new(x.t());
+            let gram = Gram::new(&model, &columns, &theta[..d]).unwrap();
+            let shared = Shared::Rows(gram, columns);
             let mut metric = Metric::new(&shared);
             metric.observe(0, margins.iter().copied());
             let v: Vec<f64> = (0..=d).map(|j| noise(j + 900)).collect();
             let mut solved = Array2::from_shape_vec((1, d + 1), v.clone()).unwrap();
-            assert!(Metric::apply_block(&[&metric], &x, &[&mass], &[far], &mut solved));
+            let panel = Panel::with_ones(x.view(), 1);
+            assert!(Metric::apply_block(&[&metric], Level::Plain, &panel, &[&mass], &[far], &mut solved));
             let mut h = Array2::<f64>::zeros((d + 1, d + 1));
             for i in 0..n {
                 let row: Vec<f64> = x.row(i).iter().copied().chain([1.0]).collect();
-                let weight = mass[i] * curvature(margins[i], far);
+                let weight = curvatures_at(Level::Plain, &[margins[i]], &[mass[i]], far)[0];
                 for j in 0..=d {
                     for k in 0..=d {
                         h[[j, k]] += weight * row[j] * row[k];
@@ -332,15 +366,22 @@ mod tests {
         let model = model(1);
         for at in [-30.0, -3.0, -0.2, 0.0, 1e-4, 1.5, 8.0] {
             let sigma = 1.0 / (1.0 + f64::exp(-at));
-            let mut slope = [0.0];
-            let penalty = |b: f64| model.penalise(&[b], &mut [0.0]);
-            let touch = model.penalise(&[at], &mut slope);
+            let mut slope = 0.0;
+            let penalty = |b: f64, slope: &mut f64| {
+                let mut slopes = [Line::default()];
+                let value = model.penalise(&[Line([b; LANES])], &mut slopes)[0];
+                *slope = slopes[0][0];
+                value
+            };
+            let touch = penalty(at, &mut slope);
             for to in (-400..400).map(|i| 0.1 * i as f64) {
                 let step = to - at;
-                let loss = softplus(at) + sigma * step + 0.5 * curvature(at, true) * step * step;
+                let loss = softplus(at)
+                    + sigma * step
+                    + 0.5 * curvatures_at(Level::Plain, &[at], &[1.0], true)[0] * step * step;
                 assert!(loss >= softplus(to) - 1e-12, "loss from {at} to {to}");
-                let bound = touch + slope[0] * step + 0.5 * model.majorant(at) * step * step;
-                assert!(bound >= penalty(to) - 1e-12, "penalty from {at} to {to}");
+                let bound = touch + slope * step + 0.5 * model.majorant(at) * step * step;
+                assert!(bound >= penalty(to, &mut 0.0) - 1e-12, "penalty from {at} to {to}");
             }
         }
     }
@@ -351,7 +392,8 @@ mod tests {
         let mut lonely = even.clone();
         lonely[[7, 1]] = 60.0;
         let data = |x| Dataset::unnamed(x, Some(Array1::from_shape_fn(50, |i| (i % 2) as f64)));
-        let begins_alone = |data: &Dataset| Metric::new(&Shared::new(&model(2), data)).begins_alone();
+        let begins_alone =
+            |data: &Dataset| matches!(Shared::new(&model(2), data), Shared::Small { leverage: true, .. });
         assert!(!begins_alone(&data(even)));
         assert!(begins_alone(&data(lonely)));
     }

@@ -16,8 +16,10 @@ use super::{Block, Context, Model, Search, Support};
 use crate::bayes::Joint;
 use crate::config::{Gamma, Positive};
 use crate::data::Dataset;
-use crate::kernel::Level;
-use crate::optim::lbfgs::{BlockObjective, Settings, minimise_block};
+use crate::kernel::logistic::{log_density, student_t};
+use crate::kernel::triangle::dots;
+use crate::kernel::{LANES, Level, Line};
+use crate::optim::lbfgs::{BlockObjective, Settings};
 use crate::optim::{Minimum, Status};
 use crate::process::base::BernoulliResponse;
 use crate::process::{BaseMeasure, Measure};
@@ -111,6 +113,7 @@ impl Config {
             change: context.optimiser.change.map(|c| c.get()),
             max_iterations: context.optimiser.max_iterations.get(),
             level: Level::current(),
+            block: (WEIGHTS / y.len().max(1)).clamp(SMALLEST_BLOCK, BLOCK),
             metric: OnceLock::new(),
         }))
     }
@@ -128,12 +131,16 @@ struct Logistic {
     change: Option<f64>,
     max_iterations: usize,
     level: Level,
+    block: usize,
     /// Second-order information that all draws share.
     metric: OnceLock<Shared>,
 }
 
-/// Draws that share a pass over the rows.
-const BLOCK: usize = 16;
+/// Draws of a block: few lanes are idle while its last searches end. Fewer where rows are so many that the weights of all
+/// would take more than a few dozen megabytes, but enough to share a pass.
+const BLOCK: usize = 128;
+const SMALLEST_BLOCK: usize = 32;
+const WEIGHTS: usize = 1 << 22;
 /// Largest gradient entry of a converged search, per unit of the tolerance: 10⁻⁹ by default, and the score identities hold
 /// to this.
 const GRADIENT: f64 = 1e-6;
@@ -143,23 +150,25 @@ impl Logistic {
         self.columns.len()
     }
 
-    /// γ g(β), its gradient added to `gradient`. The lasso's part is with the optimiser, which knows about kinks.
-    fn penalise(&self, beta: &[f64], gradient: &mut [f64]) -> f64 {
+    /// γ g(β) of every lane, its gradient added to `gradient`. The lasso's part is with the optimiser, which knows about
+    /// kinks.
+    fn penalise(&self, beta: &[Line], gradient: &mut [Line]) -> [f64; LANES] {
+        let mut add = |slope: &dyn Fn(usize, usize) -> f64| {
+            gradient.iter_mut().enumerate().for_each(|(j, g)| (0..LANES).for_each(|l| g[l] += slope(j, l)));
+        };
         match self.penalty {
             Penalty::StudentT { a, b } => {
-                let (a, b) = (a.get(), b.get());
-                let mut sum = 0.0;
-                for (beta, g) in beta.iter().zip(gradient) {
-                    sum += libm::log1p(beta * beta / (2.0 * b));
-                    *g += self.gamma * (2.0 * a + 1.0) * beta / (2.0 * b + beta * beta);
-                }
-                self.gamma * (a + 0.5) * sum
+                let mut squares = beta.to_vec();
+                let sums = student_t(self.level, 2.0 * b.get(), &mut squares);
+                let scale = self.gamma * (2.0 * a.get() + 1.0);
+                add(&|j, l| scale * beta[j][l] / squares[j][l]);
+                sums.map(|sum| 0.5 * scale * sum)
             }
             Penalty::Ridge => {
-                beta.iter().zip(gradient).for_each(|(beta, g)| *g += self.gamma * beta);
-                0.5 * self.gamma * beta.iter().map(|b| b * b).sum::<f64>()
+                add(&|j, l| self.gamma * beta[j][l]);
+                dots(beta, beta).map(|sum| 0.5 * self.gamma * sum)
             }
-            Penalty::Lasso | Penalty::None => 0.0,
+            Penalty::Lasso | Penalty::None => [0.0; LANES],
         }
     }
 
@@ -170,6 +179,17 @@ impl Logistic {
             Penalty::StudentT { a, b } => self.gamma * (2.0 * a.get() + 1.0) / (2.0 * b.get() + beta * beta),
             Penalty::Ridge => self.gamma,
             Penalty::Lasso | Penalty::None => 0.0,
+        }
+    }
+
+    /// γ g″(β).
+    fn curvature(&self, beta: f64) -> f64 {
+        match self.penalty {
+            Penalty::StudentT { b, .. } => {
+                let (two_b, square) = (2.0 * b.get(), beta * beta);
+                self.majorant(beta) * (two_b - square) / (two_b + square)
+            }
+            _ => self.majorant(beta),
         }
     }
 
@@ -239,9 +259,9 @@ impl Model for Logistic {
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
         let Some(first) = searches.first() else { return Vec::new() };
         let measures: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
-        let mut objective = Objective::new(self, self.metric(first.f.observed()), &measures);
+        let shared = self.metric(first.f.observed());
         let starts = searches.iter().map(|s| s.start.clone()).collect();
-        let mut minima = minimise_block(&mut objective, starts, &self.settings());
+        let mut minima = Objective::new(self, shared, &measures).minimise(starts);
         if self.penalty == Penalty::None {
             for (minimum, search) in minima.iter_mut().zip(searches) {
                 if minimum.status != Status::Failed && self.separates(&minimum.theta, search.f) {
@@ -253,7 +273,7 @@ impl Model for Logistic {
     }
 
     fn block_size(&self) -> usize {
-        BLOCK
+        self.block
     }
 
     fn is_likelihood(&self) -> bool {
@@ -262,13 +282,8 @@ impl Model for Logistic {
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
         let Some(y) = &at.y else { return false };
-        let (beta, intercept) = theta.split_at(self.d());
-        let beta = ndarray::ArrayView1::from(beta);
-        for ((out, x), y) in out.iter_mut().zip(at.x.outer_iter()).zip(y) {
-            let margin = x.dot(&beta) + intercept[0];
-            let towards = if *y == 1.0 { margin } else { -margin };
-            *out = towards.min(0.0) - libm::log1p(libm::exp(-towards.abs()));
-        }
+        let y = y.as_slice().expect("responses are contiguous");
+        log_density(self.level, at.panel_with_intercept(), theta, y, out);
         true
     }
 

@@ -5,22 +5,31 @@ use std::ops::Range;
 use ndarray::Array2;
 
 use super::Logistic;
-use super::metric::{Metric, Shared};
+use super::metric::{Metric, Shared, hessian};
 use crate::data::Dataset;
-use crate::kernel::logistic::loss_and_slope;
-use crate::kernel::products::{add_gradient, add_margins};
+use crate::kernel::logistic::{curvatures, loss_and_slope};
+use crate::kernel::products::{add_gradients, add_margins};
 use crate::kernel::{LANES, Line, Panel};
-use crate::optim::lbfgs::BlockObjective;
+use crate::optim::Minimum;
+use crate::optim::bfgs::{self, LaneObjective, Need, Trial};
+use crate::optim::lbfgs::{self, BlockObjective};
 use crate::process::Measure;
 
 /// Columns that are worked on together: their parameters stay in the cache.
-const COLUMNS: usize = 512;
+pub const COLUMNS: usize = 512;
+/// Of log(1 + eᵐ), at m = 0.
+const LARGEST_CURVATURE: f64 = 0.25;
+/// Share of it that searches begin with at least, however large the margins of their start.
+const LEAST: f64 = 1.0 / 16.0;
+/// Rows that their size is taken from.
+const SAMPLE: usize = 1024;
 /// Cells of a tile, in groups of eight rows: half a megabyte.
 const TILE: usize = 8192;
 
 pub struct Objective<'a> {
     model: &'a Logistic,
     data: &'a Dataset,
+    shared: &'a Shared,
     /// Per draw: mass of each row, and the part of it with response 1.
     responses: Vec<(Vec<f64>, Vec<f64>)>,
     metrics: Vec<Metric<'a>>,
@@ -67,14 +76,29 @@ impl<'a> Objective<'a> {
     pub fn new(model: &'a Logistic, shared: &'a Shared, block: &[&Measure<'a>]) -> Self {
         let responses = block.iter().map(|f| f.responses()).collect();
         let metrics = block.iter().map(|_| Metric::new(shared)).collect();
-        Objective { model, data: block[0].observed(), responses, metrics, bench: Vec::new() }
+        Objective { model, data: block[0].observed(), shared, responses, metrics, bench: Vec::new() }
     }
 
-    /// Loss and gradient of the first `open` draws on the bench: margins of a tile of rows are one matrix product, and so
+    /// Minimises the losses of all draws, from a start each.
+    pub fn minimise(mut self, starts: Vec<Vec<f64>>) -> Vec<Minimum> {
+        let (level, settings) = (self.model.level, self.model.settings());
+        match self.shared {
+            Shared::Small { .. } => bfgs::minimise_block(level, &mut self, starts, &settings),
+            _ => lbfgs::minimise_block(&mut self, starts, &settings),
+        }
+    }
+
+    fn make_room(&mut self, groups: usize) {
+        while self.bench.len() < groups {
+            self.bench.push(Seats::new(self.data.panel_with_intercept()));
+        }
+    }
+
+    /// Loss and gradient of the draws in the first `groups` of the bench: margins of a tile of rows are one matrix product, and so
     /// is its share of the gradients.
-    fn pass(&mut self, open: usize) {
+    fn pass(&mut self, groups: usize) {
         let (x, level) = (self.data.panel_with_intercept(), self.model.level);
-        let bench = &mut self.bench[..open.div_ceil(LANES)];
+        let bench = &mut self.bench[..groups];
         for seats in bench.iter_mut() {
             seats.gradient.fill(Line::default());
             seats.value = Line::default();
@@ -86,10 +110,9 @@ impl<'a> Objective<'a> {
                 seats.margins.resize(rows.len(), Line::default());
             }
             for columns in pieces(x.d(), COLUMNS) {
-                for seats in bench.iter_mut() {
-                    let theta = &seats.theta[columns.clone()];
-                    add_margins(level, x, groups.clone(), columns.clone(), theta, &mut seats.margins);
-                }
+                let (theta, mut margins): (Vec<&[Line]>, Vec<&mut [Line]>) =
+                    bench.iter_mut().map(|s| (&s.theta[columns.clone()], &mut s.margins[..])).unzip();
+                add_margins(level, x, groups.clone(), columns, &theta, &mut margins);
             }
             for seats in bench.iter_mut() {
                 for (lane, draw) in seats.taken.iter().enumerate() {
@@ -103,17 +126,16 @@ impl<'a> Objective<'a> {
                 seats.value.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
             }
             for columns in pieces(x.d(), COLUMNS) {
-                for seats in bench.iter_mut() {
-                    let gradient = &mut seats.gradient[columns.clone()];
-                    add_gradient(level, x, groups.clone(), columns.clone(), &seats.margins, gradient);
-                }
+                let (slopes, mut gradients): (Vec<&[Line]>, Vec<&mut [Line]>) =
+                    bench.iter_mut().map(|s| (&s.margins[..], &mut s.gradient[columns.clone()])).unzip();
+                add_gradients(level, x, groups.clone(), columns, &slopes, &mut gradients);
             }
         }
     }
 }
 
 /// 0..`len` in pieces of at most `size`.
-fn pieces(len: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+pub fn pieces(len: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(size).map(move |start| start..(start + size).min(len))
 }
 
@@ -126,11 +148,10 @@ impl BlockObjective for Objective<'_> {
         gradients: &mut Array2<f64>,
     ) {
         let d = self.model.d();
+        let groups = active.len().div_ceil(LANES);
+        self.make_room(groups);
         for (i, (&draw, theta)) in active.iter().zip(theta.outer_iter()).enumerate() {
             let (group, lane) = (i / LANES, i % LANES);
-            if group == self.bench.len() {
-                self.bench.push(Seats::new(self.data.panel_with_intercept()));
-            }
             let seats = &mut self.bench[group];
             seats.take(lane, draw, &self.responses[draw]);
             seats.theta.iter_mut().zip(theta).for_each(|(line, t)| line[lane] = *t);
@@ -138,25 +159,26 @@ impl BlockObjective for Objective<'_> {
         // A draw has one seat: one that moved has left another.
         let seats = self.bench.iter_mut().flat_map(|seats| &mut seats.taken);
         seats.skip(active.len()).for_each(|seat| *seat = None);
-        self.pass(active.len());
+        self.pass(groups);
+        for seats in &mut self.bench[..groups] {
+            let penalty = self.model.penalise(&seats.theta[..d], &mut seats.gradient[..d]);
+            seats.value.iter_mut().zip(penalty).for_each(|(v, p)| *v += p);
+        }
         for (i, mut gradient) in gradients.outer_iter_mut().enumerate() {
             let (seats, lane) = (&self.bench[i / LANES], i % LANES);
             gradient.iter_mut().zip(&seats.gradient).for_each(|(g, line)| *g = line[lane]);
-            let theta = theta.row(i);
-            let beta = &theta.as_slice().expect(ROWS)[..d];
-            values[i] =
-                seats.value[lane] + self.model.penalise(beta, &mut gradient.as_slice_mut().expect(ROWS)[..d]);
+            values[i] = seats.value[lane];
         }
     }
 
     fn precondition(&mut self, active: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
         let masses: Vec<&[f64]> = active.iter().map(|&s| &self.responses[s].0[..]).collect();
         let metrics: Vec<&Metric> = active.iter().map(|&s| &self.metrics[s]).collect();
-        Metric::apply_block(&metrics, &self.data.x, &masses, far, v)
+        Metric::apply_block(&metrics, self.model.level, self.data.panel_with_intercept(), &masses, far, v)
     }
 
     fn renew(&mut self, search: usize, theta: &[f64], far: bool) -> bool {
-        self.metrics[search].renew(self.model, &self.data.x, &self.responses[search].0, theta, far)
+        self.metrics[search].renew(self.model, self.data, &self.responses[search].0, theta, far)
     }
 
     fn begins_alone(&self, search: usize) -> bool {
@@ -164,8 +186,72 @@ impl BlockObjective for Objective<'_> {
     }
 
     fn renewal_cost(&self) -> f64 {
-        Shared::renewal_cost(&self.data.x)
+        self.shared.renewal_cost(&self.data.x)
     }
 }
 
-const ROWS: &str = "rows of a fresh array are contiguous";
+impl LaneObjective for Objective<'_> {
+    fn p(&self) -> usize {
+        self.model.d() + 1
+    }
+
+    fn evaluate(&mut self, trials: &mut [Trial]) {
+        let (d, p) = (self.model.d(), self.p());
+        self.make_room(trials.len());
+        for (seats, trial) in self.bench.iter_mut().zip(trials.iter()) {
+            for (lane, draw) in trial.seats.iter().enumerate() {
+                draw.iter().for_each(|&draw| seats.take(lane, draw, &self.responses[draw]));
+            }
+            seats.theta.copy_from_slice(&trial.at.theta[..p]);
+        }
+        self.pass(trials.len());
+        for (seats, trial) in self.bench.iter().zip(trials) {
+            let at = &mut trial.at;
+            at.smooth[..p].copy_from_slice(&seats.gradient);
+            at.gradient[..p].copy_from_slice(&seats.gradient);
+            let penalty = self.model.penalise(&at.theta[..d], &mut at.gradient[..d]);
+            at.values = std::array::from_fn(|l| seats.value[l] + penalty[l]);
+        }
+    }
+
+    fn curvatures(&self, theta: &[Line], exact: [bool; LANES], out: &mut [Line]) {
+        let d = self.model.d();
+        for (theta, out) in theta[..d].iter().zip(out.iter_mut()) {
+            let of = |l: usize, beta: f64| {
+                if exact[l] { self.model.curvature(beta) } else { self.model.majorant(beta) }
+            };
+            out.0 = std::array::from_fn(|l| of(l, theta[l]));
+        }
+        out[d] = Line::default();
+    }
+
+    fn hessian(&mut self, search: usize, theta: &[f64], need: Need) -> Vec<f64> {
+        let mass = &self.responses[search].0;
+        let own = |far: bool| hessian(self.model, self.data, mass, theta, far);
+        match (need, self.shared) {
+            (Need::Start, Shared::Small { far, leverage: false, .. }) => {
+                // The first rows tell well enough how large margins are.
+                let x = self.data.panel_with_intercept();
+                let (groups, rows) = (x.groups().min(SAMPLE / LANES), x.n().min(SAMPLE));
+                let v = curvatures(self.model.level, x, groups, theta, &mass[..rows], false);
+                let mean = v.iter().flat_map(|line| line.0).sum::<f64>() / mass[..rows].iter().sum::<f64>();
+                let scale = (mean / LARGEST_CURVATURE).max(LEAST);
+                far.iter().map(|h| scale * h).collect()
+            }
+            (Need::Near, Shared::Small { near, alike: true, .. }) => near.clone(),
+            (Need::Start, _) => own(true),
+            (Need::Near, _) => own(false),
+            (Need::Anew { far }, _) => own(far),
+        }
+    }
+
+    fn hessian_cost(&self) -> f64 {
+        self.shared.renewal_cost(&self.data.x)
+    }
+
+    /// Rows that come from afar are to serve more draws.
+    fn seats(&self) -> usize {
+        let x = self.data.panel_with_intercept();
+        if x.groups() * x.d() <= 2 * TILE { 16 } else { 32 }
+    }
+}

@@ -1,0 +1,288 @@
+//! Eight symmetric matrices in step, one a lane: Cholesky factors, products and updates of rank one.
+
+use super::dispatch;
+use super::vector::{LANES, Line, Vector};
+
+/// Rows that are stored together.
+const ROWS: usize = 4;
+/// A pivot below this share of its diagonal entry has lost all its digits.
+const PIVOT: f64 = 1e-13;
+
+/// Lower triangles by blocks of four rows: those of a block, column after column, up to its square on the diagonal, which
+/// is whole. The last block is filled up with rows of the identity.
+pub struct Triangles {
+    entries: Vec<[Line; ROWS]>,
+    order: usize,
+}
+
+impl Triangles {
+    /// Identities of `p` rows.
+    pub fn new(p: usize) -> Triangles {
+        let order = p.next_multiple_of(ROWS);
+        let blocks = order / ROWS;
+        let mut new =
+            Triangles { entries: vec![Default::default(); ROWS * blocks * (blocks + 1) / 2], order };
+        (0..order).for_each(|j| new.entry(j, j).0.fill(1.0));
+        new
+    }
+
+    /// Rows, with those that fill up the last block: the length of vectors to go with the matrices.
+    pub fn order(&self) -> usize {
+        self.order
+    }
+
+    /// The matrix of one lane, from its lower triangle row after row.
+    pub fn set(&mut self, lane: usize, lower: &[f64]) {
+        let mut entries = lower.iter();
+        for j in 0.. {
+            for k in 0..=j {
+                let Some(&value) = entries.next() else { return };
+                self.entry(j, k)[lane] = value;
+                if j / ROWS == k / ROWS {
+                    self.entry(k, j)[lane] = value;
+                }
+            }
+        }
+    }
+
+    /// Entry j of the diagonal.
+    pub fn diagonal(&self, j: usize) -> &Line {
+        &self.block(j / ROWS)[j][j % ROWS]
+    }
+
+    fn entry(&mut self, j: usize, k: usize) -> &mut Line {
+        &mut self.entries[start(j / ROWS) + k][j % ROWS]
+    }
+
+    /// Columns of a block of rows.
+    fn block(&self, b: usize) -> &[[Line; ROWS]] {
+        &self.entries[start(b)..start(b + 1)]
+    }
+}
+
+/// Where a block begins.
+fn start(block: usize) -> usize {
+    ROWS * block * (block + 1) / 2
+}
+
+dispatch! {
+    /// The Cholesky factors of `a` with `more` added to the diagonal; 1/Lⱼⱼ in the place of Lⱼⱼ. All is NaN from the row on
+    /// where a matrix turns out not to be positive definite, and so is the last entry.
+    pub fn factor(a: &Triangles, more: &[Line], l: &mut Triangles) = factor_body
+}
+
+#[inline(always)]
+fn factor_body<V: Vector>(a: &Triangles, more: &[Line], l: &mut Triangles) {
+    if V::SUMS >= 16 { factor_by::<V, 4>(a, more, l) } else { factor_by::<V, 2>(a, more, l) }
+}
+
+/// By squares of N rows and columns, whose sums stay in registers.
+#[allow(clippy::needless_range_loop)] // Rows and columns of a square are numbers here.
+#[inline(always)]
+fn factor_by<V: Vector, const N: usize>(a: &Triangles, more: &[Line], l: &mut Triangles) {
+    for i in (0..a.order).step_by(N) {
+        for j in (0..=i).step_by(N) {
+            let (bi, bj) = (start(i / ROWS), start(j / ROWS));
+            let (ri, rj) = (i % ROWS, j % ROWS);
+            // Σₖ Lᵢₖ Lⱼₖ over the columns before j.
+            let mut sums = [[V::splat(0.0); N]; N];
+            for (x, y) in l.entries[bi..bi + j].iter().zip(&l.entries[bj..bj + j]) {
+                let y: [V; N] = std::array::from_fn(|c| V::load(&y[rj + c]));
+                for r in 0..N {
+                    let x = V::load(&x[ri + r]);
+                    (0..N).for_each(|c| sums[r][c] = x.fma(y[c], sums[r][c]));
+                }
+            }
+            for c in 0..N {
+                if i == j {
+                    let whole = V::load(&a.entries[bj + j + c][rj + c]).add(V::load(&more[j + c]));
+                    let pivot = whole.sub(sums[c][c]);
+                    let pivot = pivot.if_below(V::splat(PIVOT).mul(whole), V::splat(f64::NAN), pivot);
+                    l.entries[bj + j + c][rj + c].0 = V::splat(1.0).div(pivot.sqrt()).lanes();
+                }
+                let inverse = V::load(&l.entries[bj + j + c][rj + c]);
+                for r in if i == j { c + 1 } else { 0 }..N {
+                    let value = V::load(&a.entries[bi + j + c][ri + r]).sub(sums[r][c]).mul(inverse);
+                    l.entries[bi + j + c][ri + r].0 = value.lanes();
+                    // On the diagonal the rows of this very square are the other factor: no more than are there already.
+                    for later in c + 1..if i == j { r + 1 } else { N } {
+                        let other = V::load(&l.entries[bj + j + c][rj + later]);
+                        sums[r][later] = value.fma(other, sums[r][later]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+dispatch! {
+    /// x becomes (L Lᵀ)⁻¹ x.
+    pub fn solve(l: &Triangles, x: &mut [Line]) = solve_body
+}
+
+#[inline(always)]
+fn solve_body<V: Vector>(l: &Triangles, x: &mut [Line]) {
+    for b in 0..l.order / ROWS {
+        let (before, square) = l.block(b).split_at(ROWS * b);
+        let mut own: [V; ROWS] = std::array::from_fn(|r| V::load(&x[ROWS * b + r]));
+        let mut sums = [V::splat(0.0); ROWS];
+        for (l, x) in before.iter().zip(x.iter()) {
+            let x = V::load(x);
+            (0..ROWS).for_each(|r| sums[r] = V::load(&l[r]).fma(x, sums[r]));
+        }
+        for c in 0..ROWS {
+            own[c] = own[c].sub(sums[c]).mul(V::load(&square[c][c]));
+            (c + 1..ROWS).for_each(|r| sums[r] = V::load(&square[c][r]).fma(own[c], sums[r]));
+        }
+        (0..ROWS).for_each(|r| x[ROWS * b + r].0 = own[r].lanes());
+    }
+    for b in (0..l.order / ROWS).rev() {
+        let (before, square) = l.block(b).split_at(ROWS * b);
+        let mut own: [V; ROWS] = std::array::from_fn(|r| V::load(&x[ROWS * b + r]));
+        for c in (0..ROWS).rev() {
+            let mut sum = V::splat(0.0);
+            (c + 1..ROWS).for_each(|r| sum = V::load(&square[c][r]).fma(own[r], sum));
+            own[c] = own[c].sub(sum).mul(V::load(&square[c][c]));
+        }
+        (0..ROWS).for_each(|r| x[ROWS * b + r].0 = own[r].lanes());
+        for (l, x) in before.iter().zip(x.iter_mut()) {
+            let mut sum = V::splat(0.0);
+            (0..ROWS).for_each(|r| sum = V::load(&l[r]).fma(own[r], sum));
+            x.0 = V::load(x).sub(sum).lanes();
+        }
+    }
+}
+
+dispatch! {
+    /// `out` = A x.
+    pub fn times(a: &Triangles, x: &[Line], out: &mut [Line]) = times_body
+}
+
+#[inline(always)]
+fn times_body<V: Vector>(a: &Triangles, x: &[Line], out: &mut [Line]) {
+    for b in 0..a.order / ROWS {
+        let (before, square) = a.block(b).split_at(ROWS * b);
+        let own: [V; ROWS] = std::array::from_fn(|r| V::load(&x[ROWS * b + r]));
+        let mut sums = [V::splat(0.0); ROWS];
+        for ((a, x), out) in before.iter().zip(x).zip(out.iter_mut()) {
+            let (x, mut sum) = (V::load(x), V::load(out));
+            for r in 0..ROWS {
+                let a = V::load(&a[r]);
+                sums[r] = a.fma(x, sums[r]);
+                sum = a.fma(own[r], sum);
+            }
+            out.0 = sum.lanes();
+        }
+        for (a, x) in square.iter().zip(own) {
+            (0..ROWS).for_each(|r| sums[r] = V::load(&a[r]).fma(x, sums[r]));
+        }
+        (0..ROWS).for_each(|r| out[ROWS * b + r].0 = sums[r].lanes());
+    }
+}
+
+dispatch! {
+    /// A becomes A + u uᵀ − v vᵀ.
+    pub fn update(a: &mut Triangles, u: &[Line], v: &[Line]) = update_body
+}
+
+#[inline(always)]
+fn update_body<V: Vector>(a: &mut Triangles, u: &[Line], v: &[Line]) {
+    for b in 0..a.order / ROWS {
+        let own_u: [V; ROWS] = std::array::from_fn(|r| V::load(&u[ROWS * b + r]));
+        let own_v: [V; ROWS] = std::array::from_fn(|r| V::splat(0.0).sub(V::load(&v[ROWS * b + r])));
+        for ((a, u), v) in a.entries[start(b)..start(b + 1)].iter_mut().zip(u).zip(v) {
+            let (u, v) = (V::load(u), V::load(v));
+            for r in 0..ROWS {
+                a[r].0 = own_v[r].fma(v, own_u[r].fma(u, V::load(&a[r]))).lanes();
+            }
+        }
+    }
+}
+
+/// Σⱼ xⱼ yⱼ of every lane.
+pub fn dots(x: &[Line], y: &[Line]) -> [f64; LANES] {
+    let mut sums = [0.0; LANES];
+    for (x, y) in x.iter().zip(y) {
+        (0..LANES).for_each(|l| sums[l] += x[l] * y[l]);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::available;
+    use ndarray::{Array1, Array2};
+
+    const P: usize = 11;
+
+    /// Numbers without a pattern.
+    fn noise(i: usize) -> f64 {
+        ((i * 7919 + 13) % 997) as f64 / 500.0 - 1.0
+    }
+
+    /// A positive definite matrix for each lane.
+    fn matrix(lane: usize) -> Array2<f64> {
+        let root = Array2::from_shape_fn((P, P), |(i, j)| noise(1000 * lane + i * P + j));
+        root.dot(&root.t()) + 0.1 * Array2::<f64>::eye(P)
+    }
+
+    fn triangles() -> Triangles {
+        let mut all = Triangles::new(P);
+        for lane in 0..LANES {
+            let a = matrix(lane);
+            let lower: Vec<f64> = (0..P).flat_map(|j| (0..=j).map(move |k| (j, k))).map(|jk| a[jk]).collect();
+            all.set(lane, &lower);
+        }
+        all
+    }
+
+    fn vector(from: usize) -> Vec<Line> {
+        let line =
+            |j: usize| Line(std::array::from_fn(|l| if j < P { noise(from + 31 * l + j) } else { 0.0 }));
+        (0..P.next_multiple_of(ROWS)).map(line).collect()
+    }
+
+    fn lane(x: &[Line], l: usize) -> Array1<f64> {
+        x[..P].iter().map(|x| x[l]).collect()
+    }
+
+    #[test]
+    fn solutions_products_and_updates_are_those_of_the_definition() {
+        let (x, more, u, v) = (vector(5), vec![Line([0.3; LANES]); 12], vector(7000), vector(8000));
+        for level in available() {
+            let (mut a, mut l) = (triangles(), Triangles::new(P));
+            let mut product = vec![Line::default(); 12];
+            times(level, &a, &x, &mut product);
+            let mut solved = x.clone();
+            factor(level, &a, &more, &mut l);
+            solve(level, &l, &mut solved);
+            update(level, &mut a, &u, &v);
+            let mut updated = vec![Line::default(); 12];
+            times(level, &a, &x, &mut updated);
+            for lane_number in 0..LANES {
+                let exact = matrix(lane_number);
+                let near = |a: Array1<f64>, b: Array1<f64>| (a - b).iter().all(|e| e.abs() < 1e-12);
+                let [x, u, v] = [&x, &u, &v].map(|x| lane(x, lane_number));
+                assert!(near(lane(&product, lane_number), exact.dot(&x)), "{level:?}: product");
+                let back = (&exact + 0.3 * Array2::<f64>::eye(P)).dot(&lane(&solved, lane_number));
+                assert!(near(back, x.clone()), "{level:?}: solution");
+                let rank_one = &u * u.dot(&x) - &v * v.dot(&x);
+                assert!(near(lane(&updated, lane_number), exact.dot(&x) + rank_one), "{level:?}: update");
+            }
+        }
+    }
+
+    #[test]
+    fn a_matrix_that_is_not_positive_definite_leaves_the_others_alone() {
+        let mut more = vec![Line::default(); 12];
+        more[4][3] = -100.0;
+        for level in available() {
+            let mut l = Triangles::new(P);
+            factor(level, &triangles(), &more, &mut l);
+            for lane in 0..LANES {
+                assert_eq!(l.diagonal(11)[lane].is_nan(), lane == 3, "{level:?}");
+            }
+        }
+    }
+}

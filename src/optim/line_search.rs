@@ -1,0 +1,71 @@
+//! A step length that meets the Wolfe conditions (Nocedal and Wright 2006, (3.6)), one trial at a time.
+
+/// Wolfe conditions.
+const SUFFICIENT_DECREASE: f64 = 1e-4;
+const CURVATURE: f64 = 0.9;
+/// Trials of one line search.
+const MAX_TRIALS: usize = 40;
+/// Rounding noise of the objective, a sum over all rows, relative.
+const NOISE: f64 = 1e-14;
+
+/// A line search half way.
+#[derive(Clone, Copy, Default)]
+pub struct LineSearch {
+    /// Objective and directional derivative where it began; the latter is negative.
+    value: f64,
+    pub descent: f64,
+    /// The step to try.
+    pub step: f64,
+    low: f64,
+    high: f64,
+    trials: usize,
+}
+
+/// What a trial has shown.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Verdict {
+    Accept,
+    /// `step` is another now.
+    TryAgain,
+    /// Nothing lower along this direction.
+    Nothing,
+}
+
+impl LineSearch {
+    pub fn new(value: f64, descent: f64, step: f64) -> LineSearch {
+        LineSearch { value, descent, step, low: 0.0, high: f64::INFINITY, trials: 0 }
+    }
+
+    /// Judges the trial at `step` by its objective and, unless there is a kink that makes it meaningless, its directional
+    /// derivative.
+    pub fn judge(&mut self, value: f64, ascent: Option<f64>) -> Verdict {
+        self.trials += 1;
+        let enough = self.value + SUFFICIENT_DECREASE * self.step * self.descent;
+        let noise = NOISE * self.value.abs();
+        let flat = value <= self.value + noise && -self.step * self.descent <= noise;
+        let too_high = value.is_nan() || value > enough;
+        if too_high && !flat {
+            self.high = self.step;
+        } else if !flat && ascent.is_some_and(|a| a < CURVATURE * self.descent) {
+            self.low = self.step;
+        } else {
+            return Verdict::Accept;
+        }
+        if self.trials >= MAX_TRIALS || self.high.is_finite() && self.high - self.low <= 1e-14 * self.high {
+            return Verdict::Nothing;
+        }
+        self.step = if self.high.is_finite() { self.shorter(value) } else { 2.0 * self.step };
+        Verdict::TryAgain
+    }
+
+    /// The minimum of the parabola through both ends where it lies well inside the bracket, else the middle.
+    fn shorter(&self, trial: f64) -> f64 {
+        let middle = 0.5 * (self.low + self.high);
+        if self.low > 0.0 || !trial.is_finite() {
+            return middle;
+        }
+        let curve = trial - self.value - self.step * self.descent;
+        let parabola = -0.5 * self.descent * self.step * self.step / curve;
+        parabola.clamp(0.1 * self.high, 0.5 * self.high)
+    }
+}
