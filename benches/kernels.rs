@@ -210,7 +210,7 @@ fn logistic_hessian(bencher: Bencher, level: Level) {
     const D: usize = 65;
     let x = Panel::new(Array2::from_shape_fn((N, D), |(i, j)| wave(i * D + j)).view());
     let v = vec![Line([0.2; LANES]); x.groups()];
-    bencher.counter(ItemsCount::new(N * D * (D + 1))).bench_local(|| cross_products(level, &x, &v));
+    bencher.counter(ItemsCount::new(N * D * (D + 1))).bench_local(|| cross_products(level, &x, &[&v]));
 }
 
 #[divan::bench(args = [1000, 36_177])]

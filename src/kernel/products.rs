@@ -152,51 +152,61 @@ fn add_rows<V: Vector, const N: usize, const D: usize>(
     }
 }
 
-/// Lines of a panel that are worked on together, so that they stay in the cache.
-const NEAR: usize = 8192;
+/// Groups of rows that are worked on together: some columns of theirs stay in the first-level cache.
+const NEAR: usize = 48;
 
 dispatch! {
-    /// The lower triangle of Xᵀ V X, row after row, with V the diagonal of `weights`, a line per group of rows.
-    pub fn cross_products(x: &Panel, weights: &[Line]) -> Vec<f64> = cross_products_body
+    /// The lower triangles of Xᵀ V X, row after row, for every V, the diagonal of `weights`, a line per group of rows.
+    pub fn cross_products(x: &Panel, weights: &[&[Line]]) -> Vec<Vec<f64>> = cross_products_body
 }
 
 #[inline(always)]
-fn cross_products_body<V: Vector>(x: &Panel, weights: &[Line]) -> Vec<f64> {
+fn cross_products_body<V: Vector>(x: &Panel, weights: &[&[Line]]) -> Vec<Vec<f64>> {
     let d = x.d();
-    let mut sums = vec![0.0; d * (d + 1) / 2];
-    let size = (NEAR / d).max(1);
-    for (piece, weights) in weights.chunks(size).enumerate() {
-        let lines = &x.groups[piece * size * d..][..weights.len() * d];
-        if V::SUMS >= 16 {
-            add_squares::<V, 4>(lines, d, weights, &mut sums);
-        } else {
-            add_squares::<V, 2>(lines, d, weights, &mut sums);
+    let mut sums = vec![vec![0.0; d * (d + 1) / 2]; weights.len()];
+    for (piece, lines) in x.groups.chunks(NEAR * d.max(1)).enumerate() {
+        for (weights, sums) in weights.iter().zip(&mut sums) {
+            let weights = &weights[piece * NEAR..][..lines.len() / d];
+            if V::SUMS >= 16 {
+                add_tiles::<V, 6, 4>(lines, d, weights, sums);
+            } else {
+                add_tiles::<V, 2, 2>(lines, d, weights, sums);
+            }
         }
     }
     sums
 }
 
-/// By squares of N rows and columns, whose sums stay in registers.
+/// By tiles of N rows and M columns, whose sums stay in registers.
 #[inline(always)]
-fn add_squares<V: Vector, const N: usize>(lines: &[Line], d: usize, weights: &[Line], sums: &mut [f64]) {
+fn add_tiles<V: Vector, const N: usize, const M: usize>(
+    lines: &[Line],
+    d: usize,
+    weights: &[Line],
+    sums: &mut [f64],
+) {
+    let mut left = vec![[Line::default(); N]; weights.len()];
     for j in (0..d).step_by(N) {
-        for k in (0..=j).step_by(N) {
-            let mut square = [[V::splat(0.0); N]; N];
-            // Columns beyond the last are the last again, and left out below.
-            let (js, ks): ([usize; N], [usize; N]) =
-                (std::array::from_fn(|r| (j + r).min(d - 1)), std::array::from_fn(|c| (k + c).min(d - 1)));
-            for (group, w) in lines.chunks_exact(d).zip(weights) {
-                let w = V::load(w);
-                let right: [V; N] = std::array::from_fn(|c| V::load(&group[ks[c]]));
+        // Columns beyond the last are the last again, and left out below.
+        for ((left, group), w) in left.iter_mut().zip(lines.chunks_exact(d)).zip(weights) {
+            for (r, left) in left.iter_mut().enumerate() {
+                left.0 = V::load(&group[(j + r).min(d - 1)]).mul(V::load(w)).lanes();
+            }
+        }
+        for k in (0..(j + N).min(d)).step_by(M) {
+            let mut tile = [[V::splat(0.0); M]; N];
+            let ks: [usize; M] = std::array::from_fn(|c| (k + c).min(d - 1));
+            for (left, group) in left.iter().zip(lines.chunks_exact(d)) {
+                let right: [V; M] = std::array::from_fn(|c| V::load(&group[ks[c]]));
                 for r in 0..N {
-                    let left = V::load(&group[js[r]]).mul(w);
-                    (0..N).for_each(|c| square[r][c] = left.fma(right[c], square[r][c]));
+                    let left = V::load(&left[r]);
+                    (0..M).for_each(|c| tile[r][c] = left.fma(right[c], tile[r][c]));
                 }
             }
             for r in 0..N.min(d - j) {
-                let row = &mut sums[(j + r) * (j + r + 1) / 2 + k..];
-                for (out, square) in row.iter_mut().zip(&square[r][..N.min(j + r + 1 - k)]) {
-                    *out += sum(&square.lanes());
+                let row = &mut sums[(j + r) * (j + r + 1) / 2..][..j + r + 1];
+                for (out, tile) in row.iter_mut().skip(k).zip(&tile[r]) {
+                    *out += sum(&tile.lanes());
                 }
             }
         }
@@ -259,19 +269,24 @@ mod tests {
 
     #[test]
     fn cross_products_are_those_of_the_definition() {
-        let (n, d) = (203, 11);
-        let x = Array2::from_shape_fn((n, d), |(i, j)| noise(i * d + j));
-        let panel = Panel::new(x.view());
-        let mut weights = lines(panel.groups(), 300);
-        (n..panel.groups() * LANES).for_each(|i| weights[i / LANES][i % LANES] = 0.0);
-        for level in available() {
-            let lower = cross_products(level, &panel, &weights);
-            assert_eq!(lower.len(), d * (d + 1) / 2);
-            for j in 0..d {
-                for k in 0..=j {
-                    let exact: f64 =
-                        (0..n).map(|i| weights[i / LANES][i % LANES] * x[[i, j]] * x[[i, k]]).sum();
-                    assert!((lower[j * (j + 1) / 2 + k] - exact).abs() < 1e-13, "{level:?}: {j}, {k}");
+        for (n, d) in [(803, 11), (21, 1), (390, 24)] {
+            let x = Array2::from_shape_fn((n, d), |(i, j)| noise(i * d + j));
+            let panel = Panel::new(x.view());
+            let weights = [300, 77].map(|first| {
+                let mut weights = lines(panel.groups(), first);
+                (n..panel.groups() * LANES).for_each(|i| weights[i / LANES][i % LANES] = 0.0);
+                weights
+            });
+            for level in available() {
+                let both = cross_products(level, &panel, &[&weights[0], &weights[1]]);
+                for (lower, weights) in both.iter().zip(&weights) {
+                    assert_eq!(lower.len(), d * (d + 1) / 2);
+                    for (j, k) in (0..d).flat_map(|j| (0..=j).map(move |k| (j, k))) {
+                        let of_row = |i: usize| weights[i / LANES][i % LANES] * x[[i, j]] * x[[i, k]];
+                        let exact: f64 = (0..n).map(of_row).sum();
+                        let found = lower[j * (j + 1) / 2 + k];
+                        assert!((found - exact).abs() < 1e-12, "{level:?}: {j}, {k}");
+                    }
                 }
             }
         }

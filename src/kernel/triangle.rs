@@ -10,6 +10,7 @@ const PIVOT: f64 = 1e-13;
 
 /// Lower triangles by blocks of four rows: those of a block, column after column, up to its square on the diagonal, which
 /// is whole. The last block is filled up with rows of the identity.
+#[derive(Clone)]
 pub struct Triangles {
     entries: Vec<[Line; ROWS]>,
     order: usize,
@@ -33,13 +34,24 @@ impl Triangles {
 
     /// The matrix of one lane, from its lower triangle row after row.
     pub fn set(&mut self, lane: usize, lower: &[f64]) {
+        self.visit(lower, |line, value| line[lane] = value);
+    }
+
+    /// Adds to the matrix of one lane.
+    pub fn add(&mut self, lane: usize, lower: &[f64]) {
+        self.visit(lower, |line, value| line[lane] += value);
+    }
+
+    /// The entries that are stored, each with that of a lower triangle.
+    fn visit(&mut self, lower: &[f64], mut to: impl FnMut(&mut Line, f64)) {
         let mut entries = lower.iter();
         for j in 0.. {
             for k in 0..=j {
                 let Some(&value) = entries.next() else { return };
-                self.entry(j, k)[lane] = value;
-                if j / ROWS == k / ROWS {
-                    self.entry(k, j)[lane] = value;
+                to(self.entry(j, k), value);
+                // The squares on the diagonal are whole.
+                if j != k && j / ROWS == k / ROWS {
+                    to(self.entry(k, j), value);
                 }
             }
         }
@@ -269,6 +281,24 @@ mod tests {
                 assert!(near(back, x.clone()), "{level:?}: solution");
                 let rank_one = &u * u.dot(&x) - &v * v.dot(&x);
                 assert!(near(lane(&updated, lane_number), exact.dot(&x) + rank_one), "{level:?}: update");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_added_to_one_lane_leaves_the_others_alone() {
+        let (mut a, before) = (triangles(), triangles());
+        a.add(3, &vec![0.5; P * (P + 1) / 2]);
+        let x = vec![Line([1.0; LANES]); 12];
+        for level in available() {
+            let (mut after, mut first) = (vec![Line::default(); 12], vec![Line::default(); 12]);
+            times(level, &a, &x, &mut after);
+            times(level, &before, &x, &mut first);
+            for j in 0..P {
+                for l in 0..LANES {
+                    let more = if l == 3 { 0.5 * P as f64 } else { 0.0 };
+                    assert!((after[j][l] - first[j][l] - more).abs() < 1e-12, "{level:?}: {j}, lane {l}");
+                }
             }
         }
     }

@@ -2,9 +2,9 @@
 //! each a lane, so that an objective can answer all of them with one pass over the data and a matrix of each is factored
 //! at every step for little. A search does the same whatever its neighbours do.
 //!
-//! The objective is L(θ) = f(θ) + Σ gⱼ(θⱼ) with f convex. What is known of the gⱼ is not left to be learned: H = A + D, D
-//! their curvature at θ and A about the Hessian of f, mended by BFGS updates from gradients of f alone (Dennis, Gay and
-//! Welsch 1981).
+//! The objective is L(θ) = f(θ) + h(θ) + Σ gⱼ(θⱼ) with f and h convex. What is known of h and the gⱼ is not left to be
+//! learned: H = A + ∇²h + D, D the curvature of the gⱼ at θ and A about the Hessian of f, mended by BFGS updates from
+//! gradients of f alone (Dennis, Gay and Welsch 1981).
 
 use super::lbfgs::{STALLED, Settings};
 use super::line_search::{LineSearch, Verdict};
@@ -27,7 +27,13 @@ pub trait LaneObjective {
     /// About the Hessian of f: its lower triangle, row after row.
     fn hessian(&mut self, search: usize, theta: &[f64], need: Need) -> Vec<f64>;
 
-    /// What a Hessian at θ costs, in evaluations.
+    /// The Hessian of h at θ, or, `far` from the minimum, of what lies above it; its lower triangle, row after row. `None`
+    /// if there is no h, for all searches.
+    fn known_hessian(&self, _search: usize, _theta: &[f64], _far: bool) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// What a Hessian of f at θ costs, in evaluations.
     fn hessian_cost(&self) -> f64;
 
     /// Searches to be open at a time. More wait for a seat, so that few lanes are idle.
@@ -101,6 +107,8 @@ struct Group {
     here: Points,
     direction: Vec<Line>,
     a: Triangles,
+    /// A + ∇²h, where there is an h.
+    whole: Option<Triangles>,
     factor: Triangles,
     d: Vec<Line>,
 }
@@ -258,7 +266,15 @@ impl Group {
         let (a, factor) = (Triangles::new(p), Triangles::new(p));
         let zeros = || vec![Line::default(); a.order()];
         let (direction, d) = (zeros(), zeros());
-        Group { lanes: Default::default(), here: Points::new(a.order()), direction, a, factor, d }
+        Group {
+            lanes: Default::default(),
+            here: Points::new(a.order()),
+            direction,
+            a,
+            whole: None,
+            factor,
+            d,
+        }
     }
 
     fn receive(&mut self, trial: &Points, settings: &Settings) {
@@ -329,6 +345,7 @@ impl Group {
         if !self.lanes.iter().flatten().any(Lane::aims) {
             return;
         }
+        self.add_known(objective, settings);
         self.factor(level, objective, exact, steepest, settings);
         let mut step = self.here.gradient.clone();
         triangle::solve(level, &self.factor, &mut step);
@@ -350,7 +367,20 @@ impl Group {
         }
     }
 
-    /// Factors A + D. Where that is not positive definite with the second derivatives in D, parabolas from above take their
+    /// Adds ∇²h to A for the searches that want a direction.
+    fn add_known(&mut self, objective: &dyn LaneObjective, settings: &Settings) {
+        let p = objective.p();
+        self.whole = None;
+        for (l, lane) in self.lanes.iter().enumerate() {
+            let Some(lane) = lane.as_ref().filter(|lane| lane.aims()) else { continue };
+            let known =
+                objective.known_hessian(lane.search, &self.here.theta(l, p), lane.is_far(p, settings));
+            let Some(known) = known else { return };
+            self.whole.get_or_insert_with(|| self.a.clone()).add(l, &known);
+        }
+    }
+
+    /// Factors A + ∇²h + D. Where that is not positive definite with the second derivatives in D, parabolas from above take their
     /// place; where it still is not, A was spoilt by rounding.
     fn factor(
         &mut self,
@@ -363,14 +393,15 @@ impl Group {
         let p = objective.p();
         loop {
             objective.curvatures(&self.here.theta[..p], exact, &mut self.d[..p]);
+            let whole = self.whole.as_ref().unwrap_or(&self.a);
             let mut ridge = [0.0f64; LANES];
             for j in 0..p {
-                (0..LANES).for_each(|l| ridge[l] = ridge[l].max(RIDGE * self.a.diagonal(j)[l]));
+                (0..LANES).for_each(|l| ridge[l] = ridge[l].max(RIDGE * whole.diagonal(j)[l]));
             }
             self.d[..p].iter_mut().for_each(|d| (0..LANES).for_each(|l| d[l] += ridge[l]));
-            triangle::factor(level, &self.a, &self.d, &mut self.factor);
+            triangle::factor(level, whole, &self.d, &mut self.factor);
             let last = self.factor.diagonal(self.a.order() - 1).0;
-            let mut again = false;
+            let (mut again, mut renewed) = (false, false);
             for (l, lane) in self.lanes.iter_mut().enumerate() {
                 let Some(lane) = lane.as_mut().filter(|lane| lane.aims() && !last[l].is_finite()) else {
                     continue;
@@ -381,12 +412,16 @@ impl Group {
                 } else if lane.steps > 0 {
                     self.a.set(l, &objective.hessian(lane.search, &self.here.theta(l, p), Need::Start));
                     (lane.steps, lane.steepest_then) = (0, steepest[l]);
+                    renewed = true;
                 } else {
                     lane.give_up(steepest[l], settings);
                 }
             }
             if !again {
                 return;
+            }
+            if renewed {
+                self.add_known(objective, settings);
             }
         }
     }
@@ -405,9 +440,12 @@ impl Group {
 mod tests {
     use super::*;
 
-    /// f = cosh(θ₀ + θ₁) + ½(θ₀ − s)², g = ½ log(1 + 10 θ₁²) for search s: two minima for some s.
+    /// f = cosh(θ₀ + θ₁) + ½(θ₀ − s)², g = ½ log(1 + 10 θ₁²) for search s: two minima for some s. The hyperbolic part
+    /// may be `known`.
+    #[derive(Default)]
     struct Bowl {
         evaluated: usize,
+        known: bool,
     }
 
     fn penalty(t: f64) -> [f64; 3] {
@@ -428,9 +466,10 @@ mod tests {
                     let (a, b) = (trial.at.theta[0][l], trial.at.theta[1][l]);
                     let pull = a - 0.2 * s as f64;
                     let smooth = [(a + b).sinh() + pull, (a + b).sinh()];
+                    let known = if self.known { (a + b).sinh() } else { 0.0 };
                     trial.at.values[l] = (a + b).cosh() + 0.5 * pull * pull + penalty(b)[0];
                     for (j, slope) in [0.0, penalty(b)[1]].into_iter().enumerate() {
-                        trial.at.smooth[j][l] = smooth[j];
+                        trial.at.smooth[j][l] = smooth[j] - known;
                         trial.at.gradient[j][l] = smooth[j] + slope;
                     }
                 }
@@ -447,7 +486,11 @@ mod tests {
 
         fn hessian(&mut self, _search: usize, theta: &[f64], need: Need) -> Vec<f64> {
             let c = if need == Need::Start { 1.0 } else { (theta[0] + theta[1]).cosh() };
-            vec![c + 1.0, c, c]
+            if self.known { vec![1.0, 0.0, 0.0] } else { vec![c + 1.0, c, c] }
+        }
+
+        fn known_hessian(&self, _search: usize, theta: &[f64], _far: bool) -> Option<Vec<f64>> {
+            self.known.then(|| vec![(theta[0] + theta[1]).cosh(); 3])
         }
 
         fn hessian_cost(&self) -> f64 {
@@ -474,9 +517,15 @@ mod tests {
     /// More searches than seats, of different lengths; each ends at a minimum, and as it would alone.
     #[test]
     fn every_search_of_a_block_finds_its_own_minimum() {
+        for known in [false, true] {
+            find_minima(known);
+        }
+    }
+
+    fn find_minima(known: bool) {
         let starts: Vec<Vec<f64>> =
             (0..41).map(|s| vec![2.0 - 0.1 * s as f64, 0.3 * (s % 7) as f64 - 1.0]).collect();
-        let mut bowl = Bowl { evaluated: 0 };
+        let mut bowl = Bowl { known, ..Bowl::default() };
         let minima = minimise_block(Level::Plain, &mut bowl, starts.clone(), &settings());
         assert_eq!(bowl.evaluated, minima.iter().map(|m| m.iterations).sum::<usize>(), "no point twice");
         for (s, m) in minima.iter().enumerate() {
@@ -491,7 +540,8 @@ mod tests {
         for number in [0, 20, 40] {
             let alone = |search: usize, theta: &[f64]| {
                 let starts = (0..=search).map(|_| theta.to_vec()).collect();
-                minimise_block(Level::Plain, &mut Bowl { evaluated: 0 }, starts, &settings()).remove(search)
+                minimise_block(Level::Plain, &mut Bowl { known, ..Bowl::default() }, starts, &settings())
+                    .remove(search)
             };
             assert_eq!(alone(number, &starts[number]), minima[number]);
         }
@@ -500,7 +550,7 @@ mod tests {
     #[test]
     fn a_start_that_is_not_finite_fails_alone() {
         let starts = vec![vec![f64::NAN, 0.0], vec![0.5, 0.5]];
-        let minima = minimise_block(Level::Plain, &mut Bowl { evaluated: 0 }, starts, &settings());
+        let minima = minimise_block(Level::Plain, &mut Bowl::default(), starts, &settings());
         assert_eq!([minima[0].status, minima[1].status], [Status::Failed, Status::Ok]);
     }
 }

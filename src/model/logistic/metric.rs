@@ -11,6 +11,7 @@ use crate::kernel::logistic::{curvatures, curvatures_at};
 use crate::kernel::products::{add_gradients, add_margins, cross_products};
 use crate::kernel::{LANES, Level, Line, Panel, load};
 use crate::linalg::Cholesky;
+use crate::math::largest;
 use crate::process::Measure;
 
 /// Beyond so many rows and columns nothing of H₀ is formed.
@@ -19,6 +20,9 @@ const LARGEST: usize = 1000;
 const FREE: f64 = 0.02;
 /// Leverage of a row beyond which its weight decides on H₀.
 const LEVERAGE: f64 = 0.5;
+/// Where there is one, leverage beyond which a row is hard, and the largest share of rows that are.
+const HARD: f64 = 0.05;
+const HARD_SHARE: usize = 16;
 /// A search factors its matrix at every step where that costs at most about as much as an evaluation: p² of it over n.
 const SMALL: usize = 24;
 /// Variance of a draw's Hessian about that of the unweighted data, 2p/n, up to which they are taken to be alike.
@@ -27,13 +31,13 @@ const ALIKE: f64 = 1.0 / 16.0;
 /// What all searches begin with.
 pub enum Shared {
     Unknown,
-    /// Few parameters: Xᵀ V X at θ = 0 and at the fit to the unweighted data, lower triangles row after row, for searches
-    /// that begin and for those that are near. Where single rows have much `leverage` each search begins with its own;
-    /// unless they are `alike` those that are near have their own.
+    /// Few parameters: Xᵀ V X of all rows but the hard ones at θ = 0 and at the fit to the unweighted data, lower triangles
+    /// row after row, for searches that begin and for those that are near. Unless draws are `alike` those that are near
+    /// have their own.
     Small {
         far: Vec<f64>,
         near: Vec<f64>,
-        leverage: bool,
+        hard: Option<Hard>,
         alike: bool,
     },
     /// H₀ at θ = 0, where V is largest, for searches that are far from their minimum; at the fit to the unweighted data
@@ -46,6 +50,13 @@ pub enum Shared {
     },
     /// D at β = 0 and X D⁻¹ Xᵀ; the columns of X are the rows of the panel.
     Rows(Gram, Panel),
+}
+
+/// The rows with much leverage, where single rows have: their weights decide on H₀, and their curvature changes at every
+/// step, so each search has its own share of theirs, at every point anew. They are few.
+pub struct Hard {
+    pub rows: Vec<usize>,
+    pub x: Panel,
 }
 
 /// 1/D of every column and of the intercept, and X D⁻¹ Xᵀ.
@@ -82,25 +93,37 @@ impl Shared {
         let f = Measure::empirical(data);
         let (mass, _) = f.weights();
         let start = vec![0.0; d + 1];
-        let far = hessian(model, data, mass, &start, true);
+        let far = hessian(model, data, mass, &start, true, None);
         let Some(first) = factor(model, &far, &start) else { return Shared::Unknown };
-        let leverage = largest_leverage(&first, &data.x, mass) > LEVERAGE;
-        let small = (d + 1) * (d + 1) <= SMALL * n;
-        let rough = if small {
-            Shared::Small { far: far.clone(), near: Vec::new(), leverage, alike: false }
-        } else {
+        let leverages = leverages(&first, &data.x, mass);
+        let leverage = largest(&leverages) > LEVERAGE;
+        if (d + 1) * (d + 1) > SMALL * n {
             let Some(near) = factor(model, &far, &start) else { return Shared::Unknown };
-            Shared::Factor { far: first, near, leverage }
-        };
+            let rough = Shared::Factor { far: first, near, leverage };
+            let fit = Objective::new(model, &rough, &[&f]).minimise(vec![start]).remove(0);
+            let near = factor(model, &hessian(model, data, mass, &fit.theta, false, None), &fit.theta);
+            return match (rough, near) {
+                (Shared::Factor { far, .. }, Some(near)) => Shared::Factor { far, near, leverage },
+                (rough, _) => rough,
+            };
+        }
+        let hard = leverage.then(|| Hard::new(&leverages, &data.x));
+        let far = hessian(model, data, mass, &start, true, hard.as_ref());
+        let alike = !leverage && 2.0 * (d + 1) as f64 <= ALIKE * data.mass();
+        let rough = Shared::Small { far, near: Vec::new(), hard, alike: false };
+        if !alike {
+            return rough;
+        }
         let fit = Objective::new(model, &rough, &[&f]).minimise(vec![start]).remove(0);
-        let near = hessian(model, data, mass, &fit.theta, false);
-        match (rough, factor(model, &near, &fit.theta)) {
-            (Shared::Small { .. }, _) => {
-                let alike = !leverage && 2.0 * (d + 1) as f64 <= ALIKE * data.mass();
-                Shared::Small { far, near, leverage, alike }
-            }
-            (Shared::Factor { far, .. }, Some(near)) => Shared::Factor { far, near, leverage },
-            (rough, _) => rough,
+        let Shared::Small { far, hard, .. } = rough else { unreachable!("it was made above") };
+        let near = hessian(model, data, mass, &fit.theta, false, hard.as_ref());
+        Shared::Small { far, near, hard, alike }
+    }
+
+    pub fn hard(&self) -> Option<&Hard> {
+        match self {
+            Shared::Small { hard, .. } => hard.as_ref(),
+            _ => None,
         }
     }
 
@@ -161,7 +184,7 @@ impl<'a> Metric<'a> {
         let new = match self.shared {
             Shared::Unknown | Shared::Small { .. } => None,
             Shared::Factor { .. } => {
-                factor(model, &hessian(model, data, mass, theta, far), theta).map(Own::Factor)
+                factor(model, &hessian(model, data, mass, theta, far, None), theta).map(Own::Factor)
             }
             Shared::Rows(_, columns) => Gram::new(model, columns, &theta[..model.d()]).map(Own::Rows),
         };
@@ -252,31 +275,65 @@ impl Gram {
             return None;
         }
         let weights: Vec<Line> = (0..columns.groups()).map(|g| Line(load(&inverse, g))).collect();
-        let product = symmetric(columns.d(), &cross_products(model.level, columns, &weights)) + 1.0 / FREE;
+        let product =
+            symmetric(columns.d(), &cross_products(model.level, columns, &[&weights])[0]) + 1.0 / FREE;
         inverse.push(1.0 / FREE);
         Some(Gram { inverse, product })
     }
 }
 
 /// The whole of a symmetric matrix, given its lower triangle row after row.
-fn symmetric(p: usize, lower: &[f64]) -> Array2<f64> {
+pub fn symmetric(p: usize, lower: &[f64]) -> Array2<f64> {
     let at = |j: usize, k: usize| lower[j * (j + 1) / 2 + k];
     Array2::from_shape_fn((p, p), |(j, k)| at(j.max(k), j.min(k)))
 }
 
-/// max v wᵢ xᵢᵀH₀⁻¹xᵢ with v = ¼ and wᵢ the mass of row i, H₀ at θ = 0.
-fn largest_leverage(far: &Cholesky, x: &Array2<f64>, mass: &[f64]) -> f64 {
+/// v wᵢ xᵢᵀH₀⁻¹xᵢ with v = ¼ and wᵢ the mass of row i, H₀ at θ = 0.
+fn leverages(far: &Cholesky, x: &Array2<f64>, mass: &[f64]) -> Vec<f64> {
     let of_row = |(x, w): (ArrayView1<f64>, &f64)| {
         let x: Vec<f64> = x.iter().copied().chain([1.0]).collect();
         0.25 * w * far.inverse_square(&x)
     };
-    x.outer_iter().zip(mass).map(of_row).fold(0.0, f64::max)
+    x.outer_iter().zip(mass).map(of_row).collect()
 }
 
-/// Xᵀ V X at θ, V for searches that are `far` from their minimum or not: its lower triangle, row after row.
-pub fn hessian(model: &Logistic, data: &Dataset, mass: &[f64], theta: &[f64], far: bool) -> Vec<f64> {
+impl Hard {
+    fn new(leverages: &[f64], x: &Array2<f64>) -> Hard {
+        let mut rows: Vec<usize> = (0..leverages.len()).filter(|&i| leverages[i] > HARD).collect();
+        rows.sort_by(|&i, &j| leverages[j].total_cmp(&leverages[i]));
+        rows.truncate((leverages.len() / HARD_SHARE).max(1));
+        let x = Panel::with_ones(x.select(Axis(0), &rows).view(), 1);
+        Hard { rows, x }
+    }
+
+    /// The numbers of the hard rows.
+    pub fn pick(&self, of_rows: &[f64]) -> Vec<f64> {
+        self.rows.iter().map(|&i| of_rows[i]).collect()
+    }
+
+    /// Their share of Xᵀ V X at θ: its lower triangle, row after row.
+    pub fn hessian(&self, level: Level, mass: &[f64], theta: &[f64], far: bool) -> Vec<f64> {
+        let v = curvatures(level, &self.x, self.x.groups(), theta, &self.pick(mass), far);
+        cross_products(level, &self.x, &[&v]).remove(0)
+    }
+}
+
+/// Xᵀ V X at θ, V for searches that are `far` from their minimum or not, of all rows or all but the hard ones: its lower
+/// triangle, row after row.
+pub fn hessian(
+    model: &Logistic,
+    data: &Dataset,
+    mass: &[f64],
+    theta: &[f64],
+    far: bool,
+    without: Option<&Hard>,
+) -> Vec<f64> {
     let x = data.panel_with_intercept();
-    cross_products(model.level, x, &curvatures(model.level, x, x.groups(), theta, mass, far))
+    let mut v = curvatures(model.level, x, x.groups(), theta, mass, far);
+    for &i in without.iter().flat_map(|hard| &hard.rows) {
+        v[i / LANES][i % LANES] = 0.0;
+    }
+    cross_products(model.level, x, &[&v]).remove(0)
 }
 
 /// H₀ = Xᵀ V X + D, factored, with D at θ.
@@ -293,26 +350,13 @@ fn factor(model: &Logistic, lower: &[f64], theta: &[f64]) -> Option<Cholesky> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Penalty;
+    use super::super::{Penalty, test_model};
     use super::*;
     use crate::config::Positive;
-    use std::sync::OnceLock;
 
     fn model(d: usize) -> Logistic {
         let positive = |v| Positive::new(v).unwrap();
-        Logistic {
-            columns: (0..d).map(|j| format!("x{j}")).collect(),
-            penalty: Penalty::StudentT { a: positive(1.0), b: positive(0.7) },
-            gamma: 0.05,
-            hierarchy: None,
-            mass: 6.0,
-            tolerance: 1e-3,
-            change: None,
-            max_iterations: 100,
-            level: Level::Plain,
-            block: 16,
-            metric: OnceLock::new(),
-        }
+        test_model(d, Penalty::StudentT { a: positive(1.0), b: positive(0.7) })
     }
 
     /// Numbers without a pattern.
@@ -392,9 +436,11 @@ mod tests {
         let mut lonely = even.clone();
         lonely[[7, 1]] = 60.0;
         let data = |x| Dataset::unnamed(x, Some(Array1::from_shape_fn(50, |i| (i % 2) as f64)));
-        let begins_alone =
-            |data: &Dataset| matches!(Shared::new(&model(2), data), Shared::Small { leverage: true, .. });
-        assert!(!begins_alone(&data(even)));
-        assert!(begins_alone(&data(lonely)));
+        let hard = |data: &Dataset| match Shared::new(&model(2), data) {
+            Shared::Small { hard, .. } => hard.map(|hard| hard.rows),
+            _ => panic!("two columns are few"),
+        };
+        assert_eq!(hard(&data(even)), None);
+        assert_eq!(hard(&data(lonely)), Some(vec![7]));
     }
 }

@@ -4,6 +4,7 @@
 mod joint;
 mod metric;
 mod objective;
+mod rows;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -303,5 +304,23 @@ impl Model for Logistic {
         let eta = |x: ndarray::ArrayView1<f64>| 1.0 / (1.0 + libm::exp(-x.dot(&beta) - theta[self.d()]));
         let eta = data.x.outer_iter().map(eta).collect();
         Some(Box::new(BernoulliResponse::new(eta, data.clone())))
+    }
+}
+
+/// A regression on `d` columns, to test its parts.
+#[cfg(test)]
+fn test_model(d: usize, penalty: Penalty) -> Logistic {
+    Logistic {
+        columns: (0..d).map(|j| format!("x{j}")).collect(),
+        penalty,
+        gamma: 0.05,
+        hierarchy: None,
+        mass: 6.0,
+        tolerance: 1e-3,
+        change: None,
+        max_iterations: 1000,
+        level: Level::Plain,
+        block: 16,
+        metric: OnceLock::new(),
     }
 }

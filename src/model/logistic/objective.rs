@@ -5,14 +5,15 @@ use std::ops::Range;
 use ndarray::Array2;
 
 use super::Logistic;
-use super::metric::{Metric, Shared, hessian};
+use super::metric::{Hard, Metric, Shared, hessian};
+use super::rows;
 use crate::data::Dataset;
 use crate::kernel::logistic::{curvatures, loss_and_slope};
 use crate::kernel::products::{add_gradients, add_margins};
 use crate::kernel::{LANES, Line, Panel};
 use crate::optim::Minimum;
 use crate::optim::bfgs::{self, LaneObjective, Need, Trial};
-use crate::optim::lbfgs::{self, BlockObjective};
+use crate::optim::lbfgs::{self, BlockObjective, Settings};
 use crate::process::Measure;
 
 /// Columns that are worked on together: their parameters stay in the cache.
@@ -46,12 +47,16 @@ struct Seats {
     value: Line,
     /// Of a tile of rows: margins, then slopes.
     margins: Vec<Line>,
+    /// Of the hard rows, if there are any.
+    hard_mass: Vec<Line>,
+    hard_ones: Vec<Line>,
 }
 
 impl Seats {
-    fn new(x: &Panel) -> Seats {
+    fn new(x: &Panel, hard: Option<&Hard>) -> Seats {
         let zeros = |len: usize| vec![Line::default(); len];
         let rows = x.groups() * LANES;
+        let hard_rows = hard.map_or(0, |hard| hard.x.groups() * LANES);
         Seats {
             taken: [None; LANES],
             mass: zeros(rows),
@@ -60,14 +65,19 @@ impl Seats {
             gradient: zeros(x.d()),
             value: Line::default(),
             margins: Vec::new(),
+            hard_mass: zeros(hard_rows),
+            hard_ones: zeros(hard_rows),
         }
     }
 
-    fn take(&mut self, lane: usize, draw: usize, (mass, ones): &(Vec<f64>, Vec<f64>)) {
+    fn take(&mut self, lane: usize, draw: usize, (mass, ones): &(Vec<f64>, Vec<f64>), hard: Option<&Hard>) {
         if self.taken[lane] != Some(draw) {
             self.taken[lane] = Some(draw);
             self.mass.iter_mut().zip(mass).for_each(|(line, m)| line[lane] = *m);
             self.ones.iter_mut().zip(ones).for_each(|(line, o)| line[lane] = *o);
+            for (at, &i) in hard.iter().flat_map(|hard| hard.rows.iter().enumerate()) {
+                (self.hard_mass[at][lane], self.hard_ones[at][lane]) = (mass[i], ones[i]);
+            }
         }
     }
 }
@@ -84,14 +94,76 @@ impl<'a> Objective<'a> {
         let (level, settings) = (self.model.level, self.model.settings());
         match self.shared {
             Shared::Small { .. } => bfgs::minimise_block(level, &mut self, starts, &settings),
-            _ => lbfgs::minimise_block(&mut self, starts, &settings),
+            Shared::Rows(_, columns) => self.minimise_through_rows(columns, starts, &settings),
+            Shared::Factor { .. } | Shared::Unknown => lbfgs::minimise_block(&mut self, starts, &settings),
         }
+    }
+
+    /// By majorisation as long as that gains much, and by L-BFGS from where it does not.
+    fn minimise_through_rows(
+        mut self,
+        columns: &Panel,
+        starts: Vec<Vec<f64>>,
+        settings: &Settings,
+    ) -> Vec<Minimum> {
+        let descents = rows::descend(self.model, &mut self, columns, starts, settings);
+        let left: Vec<usize> = (0..descents.len()).filter(|&i| descents[i].status.is_none()).collect();
+        self.responses = left.iter().map(|&i| std::mem::take(&mut self.responses[i])).collect();
+        self.metrics.truncate(left.len());
+        self.bench.clear();
+        let starts = left.iter().map(|&i| descents[i].theta.clone()).collect();
+        let mut rest = lbfgs::minimise_block(&mut self, starts, settings).into_iter();
+        let minimum = |descent: rows::Descent| {
+            let done = descent.iterations;
+            descent.minimum().unwrap_or_else(|| {
+                let minimum = rest.next().expect("one for each that is left");
+                Minimum { iterations: done + minimum.iterations, ..minimum }
+            })
+        };
+        descents.into_iter().map(minimum).collect()
+    }
+
+    /// Mass of each row of a draw, and the part of it with response 1.
+    pub fn responses(&self, draw: usize) -> (&[f64], &[f64]) {
+        let (mass, ones) = &self.responses[draw];
+        (mass, ones)
+    }
+
+    /// Σᵢ cᵢ xᵢ for every c, and Σᵢ cᵢ for the intercept.
+    pub fn through_rows<'c>(&self, c: impl Iterator<Item = &'c [f64]>) -> Array2<f64> {
+        let x = self.data.panel_with_intercept();
+        let c: Vec<&[f64]> = c.collect();
+        let rows = |c: &[&[f64]]| -> Vec<Line> {
+            let line = |i: usize| {
+                Line(std::array::from_fn(|l| c.get(l).and_then(|c| c.get(i)).copied().unwrap_or(0.0)))
+            };
+            (0..x.groups() * LANES).map(line).collect()
+        };
+        let slopes: Vec<Vec<Line>> = c.chunks(LANES).map(rows).collect();
+        let mut sums: Vec<Vec<Line>> = slopes.iter().map(|_| vec![Line::default(); x.d()]).collect();
+        for columns in pieces(x.d(), COLUMNS) {
+            let (slopes, mut sums): (Vec<&[Line]>, Vec<&mut [Line]>) =
+                slopes.iter().zip(&mut sums).map(|(s, sums)| (&s[..], &mut sums[columns.clone()])).unzip();
+            add_gradients(self.model.level, x, 0..x.groups(), columns, &slopes, &mut sums);
+        }
+        Array2::from_shape_fn((c.len(), x.d()), |(i, j)| sums[i / LANES][j][i % LANES])
     }
 
     fn make_room(&mut self, groups: usize) {
         while self.bench.len() < groups {
-            self.bench.push(Seats::new(self.data.panel_with_intercept()));
+            self.bench.push(Seats::new(self.data.panel_with_intercept(), self.shared.hard()));
         }
+    }
+
+    /// The share of the hard rows in the gradients of a group of the bench.
+    fn hard_gradient(&self, seats: &Seats, hard: &Hard) -> Vec<Line> {
+        let (level, groups, columns) = (self.model.level, 0..hard.x.groups(), 0..hard.x.d());
+        let mut margins = vec![Line::default(); groups.len() * LANES];
+        add_margins(level, &hard.x, groups.clone(), columns.clone(), &[&seats.theta], &mut [&mut margins]);
+        loss_and_slope(level, &mut margins, &seats.hard_mass, &seats.hard_ones);
+        let mut gradient = vec![Line::default(); columns.len()];
+        add_gradients(level, &hard.x, groups, columns, &[&margins], &mut [&mut gradient]);
+        gradient
     }
 
     /// Loss and gradient of the draws in the first `groups` of the bench: margins of a tile of rows are one matrix product, and so
@@ -153,7 +225,7 @@ impl BlockObjective for Objective<'_> {
         for (i, (&draw, theta)) in active.iter().zip(theta.outer_iter()).enumerate() {
             let (group, lane) = (i / LANES, i % LANES);
             let seats = &mut self.bench[group];
-            seats.take(lane, draw, &self.responses[draw]);
+            seats.take(lane, draw, &self.responses[draw], None);
             seats.theta.iter_mut().zip(theta).for_each(|(line, t)| line[lane] = *t);
         }
         // A draw has one seat: one that moved has left another.
@@ -200,7 +272,8 @@ impl LaneObjective for Objective<'_> {
         self.make_room(trials.len());
         for (seats, trial) in self.bench.iter_mut().zip(trials.iter()) {
             for (lane, draw) in trial.seats.iter().enumerate() {
-                draw.iter().for_each(|&draw| seats.take(lane, draw, &self.responses[draw]));
+                let hard = self.shared.hard();
+                draw.iter().for_each(|&draw| seats.take(lane, draw, &self.responses[draw], hard));
             }
             seats.theta.copy_from_slice(&trial.at.theta[..p]);
         }
@@ -208,6 +281,11 @@ impl LaneObjective for Objective<'_> {
         for (seats, trial) in self.bench.iter().zip(trials) {
             let at = &mut trial.at;
             at.smooth[..p].copy_from_slice(&seats.gradient);
+            if let Some(hard) = self.shared.hard() {
+                let share = self.hard_gradient(seats, hard);
+                let lines = at.smooth.iter_mut().zip(&share);
+                lines.for_each(|(smooth, share)| (0..LANES).for_each(|l| smooth[l] -= share[l]));
+            }
             at.gradient[..p].copy_from_slice(&seats.gradient);
             let penalty = self.model.penalise(&at.theta[..d], &mut at.gradient[..d]);
             at.values = std::array::from_fn(|l| seats.value[l] + penalty[l]);
@@ -227,9 +305,9 @@ impl LaneObjective for Objective<'_> {
 
     fn hessian(&mut self, search: usize, theta: &[f64], need: Need) -> Vec<f64> {
         let mass = &self.responses[search].0;
-        let own = |far: bool| hessian(self.model, self.data, mass, theta, far);
+        let own = |far: bool| hessian(self.model, self.data, mass, theta, far, self.shared.hard());
         match (need, self.shared) {
-            (Need::Start, Shared::Small { far, leverage: false, .. }) => {
+            (Need::Start, Shared::Small { far, .. }) => {
                 // The first rows tell well enough how large margins are.
                 let x = self.data.panel_with_intercept();
                 let (groups, rows) = (x.groups().min(SAMPLE / LANES), x.n().min(SAMPLE));
@@ -243,6 +321,11 @@ impl LaneObjective for Objective<'_> {
             (Need::Near, _) => own(false),
             (Need::Anew { far }, _) => own(far),
         }
+    }
+
+    fn known_hessian(&self, search: usize, theta: &[f64], far: bool) -> Option<Vec<f64>> {
+        let hard = self.shared.hard()?;
+        Some(hard.hessian(self.model.level, &self.responses[search].0, theta, far))
     }
 
     fn hessian_cost(&self) -> f64 {
