@@ -22,8 +22,8 @@ fn main() {
 }
 
 /// Operations of the exponential and of the logarithm of `kernel::vector`.
-const EXP: usize = 34;
-const LN: usize = 30;
+const EXP: usize = 30;
+const LN: usize = 24;
 /// Rows of logistic data that are worked on together, and draws in a block.
 const TILE: usize = 512;
 const BLOCK: usize = 16;

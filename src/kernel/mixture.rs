@@ -172,10 +172,13 @@ fn e_step_fixed<V: Vector, const VALUE: bool, const K: usize, const D: usize>(
     for g in 0..panel.groups() {
         let weight = V::load(&load(w, g));
         let (max, total) = joint::<V>(panel.group(g), mixture, z.as_flattened_mut(), &mut e);
-        if VALUE {
-            log_lik = weight.fma(max.add(total.ln()), log_lik);
-        }
-        let share = weight.div(total);
+        let share = if VALUE {
+            let (ln, share) = total.ln_and_quotient(weight);
+            log_lik = weight.fma(max.add(ln), log_lik);
+            share
+        } else {
+            weight.div(total)
+        };
         for k in 0..K {
             let r = e[k].mul(share);
             mass[k] = mass[k].add(r);
@@ -206,10 +209,13 @@ fn e_step_any<V: Vector, const VALUE: bool>(panel: &Panel, w: &[f64], mixture: &
     for g in 0..panel.groups() {
         let weight = V::load(&load(w, g));
         let (max, total) = joint::<V>(panel.group(g), mixture, &mut z, &mut e);
-        if VALUE {
-            add_product(&mut sums.log_lik, weight, max.add(total.ln()));
-        }
-        let share = weight.div(total);
+        let share = if VALUE {
+            let (ln, share) = total.ln_and_quotient(weight);
+            add_product(&mut sums.log_lik, weight, max.add(ln));
+            share
+        } else {
+            weight.div(total)
+        };
         for c in 0..k {
             let r = e[c].mul(share);
             let (mass, moments) = sums.em[c * p1..(c + 1) * p1].split_first_mut().expect("p1 is at least 1");
@@ -266,8 +272,8 @@ fn newton_line<V: Vector, const K: usize>(panel: &Panel, w: &[f64], mixture: &Mi
     for g in 0..panel.groups() {
         let weight = V::load(&load(w, g));
         let (max, total) = joint::<V>(panel.group(g), &sorted, &mut z, &mut e);
-        log_lik = weight.fma(max.add(total.ln()), log_lik);
-        let inverse = V::splat(1.0).div(total);
+        let (ln, inverse) = total.ln_and_quotient(V::splat(1.0));
+        log_lik = weight.fma(max.add(ln), log_lik);
         let r: [V; K] = std::array::from_fn(|k| e[k].mul(inverse));
         let mut pair = 0;
         for k in 0..K {
@@ -280,10 +286,16 @@ fn newton_line<V: Vector, const K: usize>(panel: &Panel, w: &[f64], mixture: &Mi
         }
     }
     add(&mut sums.log_lik, log_lik);
-    let total = |m: &Moments<V>| m.map(|v| sum(&v.lanes()));
-    let own: [Moments<f64>; K] = std::array::from_fn(|k| total(&own[k]));
-    let shared = shared.map(|m| total(&m));
-    line_sums(&order, &mean, &inverse_sd, &own, &shared, sums);
+    line_sums(&order, &mean, &inverse_sd, &totals(&own), &totals(&shared), sums);
+}
+
+#[inline(always)]
+fn totals<V: Vector, const N: usize>(moments: &[Moments<V>; N]) -> [Moments<f64>; N] {
+    let mut totals = [[0.0; 5]; N];
+    for (total, moment) in totals.as_flattened_mut().iter_mut().zip(moments.as_flattened()) {
+        *total = sum(&moment.lanes());
+    }
+    totals
 }
 
 /// Adds a zᵐ, m = 0 … 4.
@@ -428,8 +440,8 @@ fn newton_pass<V: Vector>(
     for g in 0..panel.groups() {
         let weight = V::load(&load(w, g));
         let (max, total) = joint::<V>(panel.group(g), mixture, work.z, work.e);
-        add_product(&mut sums.log_lik, weight, max.add(total.ln()));
-        let inverse = V::splat(1.0).div(total);
+        let (ln, inverse) = total.ln_and_quotient(V::splat(1.0));
+        add_product(&mut sums.log_lik, weight, max.add(ln));
         for c in 0..k {
             let r = work.e[c].mul(inverse);
             let z = &work.z[c * d..(c + 1) * d];
