@@ -1,16 +1,19 @@
-//! EM over rows that are mostly zeros, in many columns. Three things make it fast: only cells that are not zero are
-//! visited; components are worked on in step; and in many columns nearly every row belongs to one component, to all
-//! digits, so that its share of the sums changes only when it moves to another.
+//! EM over rows that are mostly zeros, in many columns. Four things make it fast: only cells that are not zero are
+//! visited; components are worked on in step; in many columns nearly every row belongs to one component, to all digits,
+//! so that its share of the sums changes only when it moves to another; and single precision, with a bound on its error,
+//! is enough to see that it does not.
 
 use std::f64::consts::TAU;
+use std::ops::Range;
 
 use ndarray::ArrayView2;
 
-use super::vector::{LANES, Lanes, Vector, sum};
+use super::vector::{LANES, Lanes, SINGLES, Singles, Vector, sum};
 use super::{Level, dispatch};
 
-/// Columns in a tile: the slopes of sixteen components in so many columns fit the first-level cache.
-const TILE: usize = 256;
+/// Columns of a tile: the slopes of sixteen components in so many columns fit the second-level cache. Shorter runs of
+/// cells cost more than they save.
+const TILE: usize = 1024;
 /// Rows that go through a tile together.
 const BAND: usize = 64;
 
@@ -19,11 +22,14 @@ const BAND: usize = 64;
 pub struct SparseRows {
     n: usize,
     tiles: usize,
+    /// Most cells of a row.
+    longest: usize,
     /// Where the cells of each row in each tile begin, and one more for the end.
     starts: Vec<usize>,
     /// Columns, counted from the first of the tile.
-    columns: Vec<u8>,
+    columns: Vec<u16>,
     values: Vec<f64>,
+    singles: Vec<f32>,
 }
 
 impl SparseRows {
@@ -35,12 +41,14 @@ impl SparseRows {
             for i in band * BAND..(band + 1) * BAND {
                 let cells = (tile * TILE..d.min((tile + 1) * TILE)).filter(|_| i < n).map(|j| (j, x[[i, j]]));
                 for (j, value) in cells.filter(|(_, value)| *value != 0.0) {
-                    rows.columns.push((j % TILE) as u8);
+                    rows.columns.push((j % TILE) as u16);
                     rows.values.push(value);
                 }
                 rows.starts.push(rows.values.len());
             }
         }
+        rows.singles = rows.values.iter().map(|value| *value as f32).collect();
+        rows.longest = (0..n).map(|i| (0..tiles).map(|t| rows.place(i, t).len()).sum()).max().unwrap_or(0);
         rows
     }
 
@@ -48,11 +56,17 @@ impl SparseRows {
         self.n.div_ceil(BAND)
     }
 
+    /// Where the cells of row `i` in a tile are.
+    #[inline(always)]
+    fn place(&self, i: usize, tile: usize) -> Range<usize> {
+        let at = ((i / BAND) * self.tiles + tile) * BAND + i % BAND;
+        self.starts[at]..self.starts[at + 1]
+    }
+
     /// Columns and values of row `i` in a tile.
     #[inline(always)]
-    fn cells(&self, i: usize, tile: usize) -> (&[u8], &[f64]) {
-        let at = ((i / BAND) * self.tiles + tile) * BAND + i % BAND;
-        let cells = self.starts[at]..self.starts[at + 1];
+    fn cells(&self, i: usize, tile: usize) -> (&[u16], &[f64]) {
+        let cells = self.place(i, tile);
         (&self.columns[cells.clone()], &self.values[cells])
     }
 }
@@ -70,6 +84,10 @@ pub struct Expanded {
     base: Vec<Lanes>,
     /// For each one or two groups of eight components, tile after tile: a and b of each column.
     slopes: Vec<Slopes>,
+    /// Σⱼ μ²/2σ² of each lane.
+    squares: Vec<Lanes>,
+    /// For each sixteen components, tile after tile: a and b of each column.
+    rough: Vec<RoughSlopes>,
 }
 
 /// a and b of eight components in one column, each in one line of the cache.
@@ -80,6 +98,14 @@ struct Slopes {
     b: Lanes,
 }
 
+/// The same of sixteen, in single precision.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct RoughSlopes {
+    a: [f32; SINGLES],
+    b: [f32; SINGLES],
+}
+
 impl Expanded {
     /// π, and μ and σ² component after component. `None` if a mean is so many standard deviations from zero that the
     /// squares would cancel.
@@ -88,10 +114,13 @@ impl Expanded {
         let live: Vec<usize> = (0..pi.len()).filter(|&k| pi[k] > 0.0).collect();
         let groups = live.len().div_ceil(LANES);
         let zero = Slopes { a: [0.0; LANES], b: [0.0; LANES] };
+        let rough = RoughSlopes { a: [0.0; SINGLES], b: [0.0; SINGLES] };
         let mut expanded = Expanded {
             d,
             base: vec![[f64::NEG_INFINITY; LANES]; groups],
-            slopes: vec![zero; groups * d.next_multiple_of(TILE)],
+            slopes: vec![zero; groups * d],
+            squares: vec![[0.0; LANES]; groups],
+            rough: vec![rough; groups.div_ceil(2) * d],
             live,
         };
         for at in 0..expanded.live.len() {
@@ -105,11 +134,15 @@ impl Expanded {
                 let place = expanded.place(group, j);
                 expanded.slopes[place].a[lane] = a;
                 expanded.slopes[place].b[lane] = 0.5 * precision;
+                let rough = &mut expanded.rough[at / SINGLES * d + j];
+                rough.a[at % SINGLES] = a as f32;
+                rough.b[at % SINGLES] = (0.5 * precision) as f32;
             }
             if square.is_nan() || square > LARGEST_SQUARE {
                 return None;
             }
             let log_scale = d as f64 * libm::log(TAU) + sum_ln(level, variance);
+            expanded.squares[group][lane] = 0.5 * square;
             expanded.base[group][lane] = libm::log(pi[k]) - 0.5 * (log_scale + square);
         }
         Some(expanded)
@@ -128,15 +161,21 @@ impl Expanded {
     /// Place of a column in `slopes`.
     fn place(&self, group: usize, j: usize) -> usize {
         let (together, first) = self.together(group);
-        first * self.d.next_multiple_of(TILE) + j * together + (group - first)
+        first * self.d + j * together + (group - first)
     }
 
     /// The slopes of `G` groups from `first` on, in a tile.
     #[inline(always)]
-    fn tile<const G: usize>(&self, first: usize, tile: usize) -> &[[Slopes; G]; TILE] {
-        let start = self.place(first, tile * TILE);
-        let columns = self.slopes[start..start + G * TILE].as_chunks::<G>().0;
-        columns.try_into().expect("a tile is full")
+    fn tile<const G: usize>(&self, first: usize, tile: usize) -> &[[Slopes; G]] {
+        let columns = tile * TILE..self.d.min((tile + 1) * TILE);
+        let start = self.place(first, columns.start);
+        self.slopes[start..start + G * columns.len()].as_chunks::<G>().0
+    }
+
+    /// The rough slopes of the `group`th sixteen in a tile.
+    #[inline(always)]
+    fn rough_tile(&self, group: usize, tile: usize) -> &[RoughSlopes] {
+        &self.rough[group * self.d..][tile * TILE..self.d.min((tile + 1) * TILE)]
     }
 
     /// Σ w log πₖNₖ over rows that belong to one component each, by their sums.
@@ -246,6 +285,22 @@ impl Ledger {
         self.moved
     }
 
+    /// Moves row `i` of weight `w` to its owner of this pass.
+    #[inline(always)]
+    fn settle(&mut self, rows: &SparseRows, i: usize, before: &mut u32, owner: u32, w: f64) {
+        if owner == *before {
+            return;
+        }
+        if *before != OPEN {
+            self.settled.add(rows, i, *before as usize, -w);
+            self.moved += 1;
+        }
+        if owner != OPEN {
+            self.settled.add(rows, i, owner as usize, w);
+        }
+        *before = owner;
+    }
+
     /// The owners of `n` rows of origin `part`, taken out.
     fn take(&mut self, part: usize, n: usize) -> Vec<u32> {
         if self.owners.len() <= part {
@@ -341,11 +396,109 @@ fn add_slopes<V: Vector, const G: usize>(
 
 /// acc += y (a − y b).
 #[inline(always)]
-fn add_cell<V: Vector, const G: usize>(acc: &mut [V; G], slopes: &[[Slopes; G]; TILE], j: u8, y: f64) {
-    let slopes = &slopes[j as usize % TILE];
+fn add_cell<V: Vector, const G: usize>(acc: &mut [V; G], slopes: &[[Slopes; G]], j: u16, y: f64) {
+    let slopes = &slopes[j as usize];
     let (y, minus_y) = (V::splat(y), V::splat(-y));
     for g in 0..G {
         acc[g] = y.fma(minus_y.fma(V::load(&slopes[g].b), V::load(&slopes[g].a)), acc[g]);
+    }
+}
+
+/// Σⱼ yⱼ (aₖⱼ − yⱼ bₖⱼ) of the rows `picked`, all of one band, in single precision: sixteen components at a time.
+#[inline(always)]
+fn rough_sums<V: Vector>(
+    rows: &SparseRows,
+    picked: &[usize],
+    mixture: &Expanded,
+    out: &mut [[f32; SINGLES]],
+) {
+    let groups = mixture.groups().div_ceil(2);
+    out.fill([0.0; SINGLES]);
+    for (group, tile) in (0..groups).flat_map(|g| (0..rows.tiles).map(move |t| (g, t))) {
+        let slopes = mixture.rough_tile(group, tile);
+        for (&i, out) in picked.iter().zip(out.iter_mut().skip(group).step_by(groups)) {
+            let cells = rows.place(i, tile);
+            let (columns, values) = (&rows.columns[cells.clone()], &rows.singles[cells]);
+            let mut sums = [V::Singles::splat(0.0); 4];
+            let (fours, last) = columns.as_chunks::<4>();
+            let (fours_of_values, last_values) = values.as_chunks::<4>();
+            for (j, y) in fours.iter().zip(fours_of_values) {
+                for l in 0..4 {
+                    sums[l] = rough_cell::<V>(sums[l], slopes, j[l], y[l]);
+                }
+            }
+            for (l, (j, y)) in last.iter().zip(last_values).enumerate() {
+                sums[l] = rough_cell::<V>(sums[l], slopes, *j, *y);
+            }
+            let sum = sums[0].add(sums[1]).add(sums[2].add(sums[3]));
+            *out = V::Singles::load(out).add(sum).lanes();
+        }
+    }
+}
+
+#[inline(always)]
+fn rough_cell<V: Vector>(sum: V::Singles, slopes: &[RoughSlopes], j: u16, y: f32) -> V::Singles {
+    let (slopes, y) = (&slopes[j as usize], V::Singles::splat(y));
+    y.fma(y.fnma(V::Singles::load(&slopes.b), V::Singles::load(&slopes.a)), sum)
+}
+
+/// Bounds on log πₖNₖ from rough sums S, sixteen components at a time.
+struct Bounds {
+    base: Vec<[f32; SINGLES]>,
+    /// The error is at most `fixed` + `share` |S|.
+    fixed: Vec<[f32; SINGLES]>,
+    share: f32,
+}
+
+impl Bounds {
+    /// With m roundings of 2⁻²⁴ at most on the way of every cell, S is wrong by at most m 2⁻²⁴ Σⱼ |yⱼaⱼ| + yⱼ²bⱼ, which
+    /// is below m 2⁻²⁴ (8 Σⱼ μⱼ²/2σⱼ² + 3 |S|) because |ya| ≤ y²b/2 + 2·μ²/2σ².
+    fn new(rows: &SparseRows, mixture: &Expanded) -> Bounds {
+        // Besides the sums of a lane: a, b and y, what is between them, and four sums, tiles and the bounds themselves.
+        let m = rows.longest + rows.tiles + 12;
+        let u = m as f64 * (0.5 * f32::EPSILON as f64);
+        let (base, squares) = (mixture.base.as_flattened(), mixture.squares.as_flattened());
+        let of = |g: usize, l: usize| {
+            let at = g * SINGLES + l;
+            if at < mixture.live.len() {
+                (base[at] as f32, (u * (8.0 * squares[at] + 2.0 * base[at].abs())) as f32)
+            } else {
+                (f32::NEG_INFINITY, 0.0)
+            }
+        };
+        let groups = mixture.groups().div_ceil(2);
+        Bounds {
+            base: (0..groups).map(|g| std::array::from_fn(|l| of(g, l).0)).collect(),
+            fixed: (0..groups).map(|g| std::array::from_fn(|l| of(g, l).1)).collect(),
+            share: (4.0 * u) as f32,
+        }
+    }
+
+    /// The lane that a row is settled on, if its rough sums leave no doubt. What is not a number is doubt.
+    #[inline(always)]
+    fn settled<V: Vector>(&self, sums: &[[f32; SINGLES]]) -> Option<usize> {
+        let share = V::Singles::splat(self.share);
+        let of = |g: usize| {
+            let sum = V::Singles::load(&sums[g]);
+            let error = sum.abs().fma(share, V::Singles::load(&self.fixed[g]));
+            (sum.add(V::Singles::load(&self.base[g])), error)
+        };
+        let one = V::Singles::splat(1.0);
+        let mut low = f32::NEG_INFINITY;
+        for g in 0..sums.len() {
+            let (value, error) = of(g);
+            low = low.max(one.fnma(error, value).largest());
+        }
+        let (mut own, mut others) = (None, 0);
+        for g in 0..sums.len() {
+            let (value, error) = of(g);
+            let near = value.add(error).not_below(low - SETTLED as f32);
+            others += near.count_ones();
+            if near != 0 {
+                own = Some(g * SINGLES + near.trailing_zeros() as usize);
+            }
+        }
+        own.filter(|_| others == 1)
     }
 }
 
@@ -387,7 +540,10 @@ fn e_step_body<V: Vector>(
     let groups = mixture.groups();
     let mut owners = ledger.take(part, rows.n);
     let mut joint = vec![[0.0; LANES]; groups * BAND];
+    let mut rough = vec![[0.0; SINGLES]; groups.div_ceil(2) * BAND];
     let mut picked = Vec::with_capacity(BAND);
+    let mut doubtful = Vec::with_capacity(BAND);
+    let bounds = Bounds::new(rows, mixture);
     for band in 0..rows.bands() {
         picked.clear();
         let of_band = band * BAND..rows.n.min((band + 1) * BAND);
@@ -395,20 +551,22 @@ fn e_step_body<V: Vector>(
         if picked.is_empty() {
             continue;
         }
-        log_joint::<V>(rows, &picked, mixture, &mut joint);
-        for (&i, joint) in picked.iter().zip(joint.chunks_exact_mut(groups)) {
+        rough_sums::<V>(rows, &picked, mixture, &mut rough);
+        doubtful.clear();
+        for (&i, rough) in picked.iter().zip(rough.chunks_exact(groups.div_ceil(2))) {
+            match bounds.settled::<V>(rough) {
+                Some(at) => ledger.settle(rows, i, &mut owners[i], mixture.live[at] as u32, w[i]),
+                None => doubtful.push(i),
+            }
+        }
+        if doubtful.is_empty() {
+            continue;
+        }
+        log_joint::<V>(rows, &doubtful, mixture, &mut joint);
+        for (&i, joint) in doubtful.iter().zip(joint.chunks_exact_mut(groups)) {
             let (max, at, second) = top_two(joint.as_flattened());
             let owner = if max - second > SETTLED { mixture.live[at] as u32 } else { OPEN };
-            if owner != owners[i] {
-                if owners[i] != OPEN {
-                    ledger.settled.add(rows, i, owners[i] as usize, -w[i]);
-                    ledger.moved += 1;
-                }
-                if owner != OPEN {
-                    ledger.settled.add(rows, i, owner as usize, w[i]);
-                }
-                owners[i] = owner;
-            }
+            ledger.settle(rows, i, &mut owners[i], owner, w[i]);
             if owner == OPEN {
                 let total = exponentials::<V>(joint, max);
                 ledger.log_lik += w[i] * (max + libm::log(total));
@@ -444,7 +602,7 @@ mod tests {
     use crate::math::log_sum_exp;
     use ndarray::Array2;
 
-    const D: usize = 300;
+    const D: usize = 1100;
 
     /// 150 rows in ten clusters, one cell in ten not zero, every seventh column empty.
     fn rows() -> Array2<f64> {
@@ -575,6 +733,70 @@ mod tests {
                 true => assert!(value < exact - 1.0, "{value} should be well below {exact}"),
             }
         }
+    }
+
+    /// The bounds hold, for mixtures of all widths and with components that are far away; and they are of use.
+    #[test]
+    fn single_precision_settles_a_row_only_where_double_does() {
+        let x = rows();
+        let sparse = SparseRows::new(x.view());
+        let picked: Vec<usize> = (0..BAND).collect();
+        for (k, narrow) in [3, 10, 17, 33].into_iter().flat_map(|k| [(k, 1.0), (k, 1e-2), (k, 1e-4)]) {
+            let mut theta = mixture(k, 0.5, 0);
+            theta.2.iter_mut().for_each(|v| *v *= narrow);
+            theta.1[D + 3] = 3.0;
+            let exact = log_joint_of(&x, &theta);
+            for level in available() {
+                let expanded = expand(level, &theta);
+                let bounds = Bounds::new(&sparse, &expanded);
+                let groups = expanded.groups().div_ceil(2);
+                let mut rough = vec![[0.0; SINGLES]; groups * BAND];
+                rough_sums_at(level, &sparse, &picked, &expanded, &mut rough);
+                let mut settled = 0;
+                for (i, sums) in rough.chunks_exact(groups).enumerate() {
+                    for (at, sum) in sums.as_flattened().iter().take(k).enumerate() {
+                        let (g, l) = (at / SINGLES, at % SINGLES);
+                        let error = (exact[i][at] - (bounds.base[g][l] as f64 + *sum as f64)).abs();
+                        assert!(error <= (bounds.fixed[g][l] + bounds.share * sum.abs()) as f64, "{level:?}");
+                    }
+                    if let Some(at) = settled_at(level, &bounds, sums) {
+                        let (max, best, second) = top_two(&exact[i]);
+                        assert!(best == at && max - second > SETTLED, "{level:?}: row {i} of K {k}");
+                        settled += 1;
+                    }
+                }
+                assert!(settled > BAND / 4 || narrow == 1.0, "{level:?}: only {settled}, K {k}, {narrow}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_doubt() {
+        let theta = mixture(17, 0.5, 0);
+        for level in available() {
+            let bounds = Bounds::new(&SparseRows::new(rows().view()), &expand(level, &theta));
+            let mut sums = [[-1e5f32; SINGLES]; 2];
+            sums[0][5] = 1e5;
+            assert_eq!(settled_at(level, &bounds, &sums), Some(5), "{level:?}");
+            for bad in [f32::NAN, f32::INFINITY] {
+                for at in [2, 5, 16] {
+                    let mut sums = sums;
+                    sums[at / SINGLES][at % SINGLES] = bad;
+                    assert_eq!(settled_at(level, &bounds, &sums), None, "{level:?}: {bad} in lane {at}");
+                }
+            }
+        }
+    }
+
+    dispatch! {
+        fn rough_sums_at(rows: &SparseRows, picked: &[usize], mixture: &Expanded, out: &mut [[f32; SINGLES]])
+            = rough_sums
+    }
+    dispatch! { fn settled_at(bounds: &Bounds, sums: &[[f32; SINGLES]]) -> Option<usize> = settled_body }
+
+    #[inline(always)]
+    fn settled_body<V: Vector>(bounds: &Bounds, sums: &[[f32; SINGLES]]) -> Option<usize> {
+        bounds.settled::<V>(sums)
     }
 
     #[test]
