@@ -9,6 +9,11 @@ dispatch! {
 }
 
 dispatch! {
+    /// eˣ of every number, for x ≤ 700, to 3·10⁻¹⁰.
+    pub fn exp_roughly_all(x: &mut [Lanes]) = exp_roughly_body
+}
+
+dispatch! {
     /// ln x of every number, all positive and normal.
     pub fn ln_all(x: &mut [Lanes]) = ln_body
 }
@@ -16,6 +21,11 @@ dispatch! {
 #[inline(always)]
 fn exp_body<V: Vector>(x: &mut [Lanes]) {
     x.iter_mut().for_each(|x| *x = V::load(x).exp().lanes());
+}
+
+#[inline(always)]
+fn exp_roughly_body<V: Vector>(x: &mut [Lanes]) {
+    x.iter_mut().for_each(|x| *x = V::load(x).exp_roughly().lanes());
 }
 
 #[inline(always)]

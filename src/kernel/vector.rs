@@ -83,6 +83,30 @@ pub trait Vector: Copy {
         self.if_below(limit, c(0.0), p.mul(shifted.power_of_two()))
     }
 
+    /// exp(x) as above, but only to 3·10⁻¹⁰.
+    #[inline(always)]
+    fn exp_roughly(self) -> Self {
+        let c = |value: f64| Self::splat(value);
+        let limit = c(EXP_ZERO);
+        let v = limit.max(self);
+        let shifted = v.fma(c(std::f64::consts::LOG2_E), c(ROUND));
+        let r = shifted.sub(c(ROUND)).fma(c(-std::f64::consts::LN_2), v);
+        // As in `exp`, of degree 7.
+        let mut p = c(1.989_099_082_467_365_4e-4);
+        for coefficient in [
+            1.393_364_999_630_925_1e-3,
+            8.333_310_925_480_9e-3,
+            4.166_646_492_528_590_4e-2,
+            1.666_666_668_162_323_2e-1,
+            0.500_000_001_346_581,
+            1.0,
+            1.0,
+        ] {
+            p = p.fma(r, c(coefficient));
+        }
+        self.if_below(limit, c(0.0), p.mul(shifted.power_of_two()))
+    }
+
     /// ln(x) for positive normal x, to about 1 unit in the last place.
     #[inline(always)]
     fn ln(self) -> Self {
@@ -582,7 +606,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::elementary::{exp_all, ln_all};
+    use crate::kernel::elementary::{exp_all, exp_roughly_all, ln_all};
     use crate::kernel::{Level, available};
 
     fn of(f: fn(Level, &mut [Lanes]), level: Level, points: &[Lanes]) -> Vec<Lanes> {
@@ -609,6 +633,18 @@ mod tests {
             assert!(worst(exp_all, level, libm::exp, &points) < 4.0 * f64::EPSILON, "{level:?}");
             let special = [0.0, f64::NEG_INFINITY, -1e9, -708.1, f64::NAN, 1.0, -1.0, 700.0];
             let values = of(exp_all, level, &[special])[0];
+            assert_eq!(values[..4], [1.0, 0.0, 0.0, 0.0], "{level:?}");
+            assert!(values[4].is_nan(), "{level:?}");
+        }
+    }
+
+    #[test]
+    fn the_rough_exp_is_exact_to_ten_digits_at_every_level() {
+        let points = lanes((0..80_000).map(|i| -708.0 + i as f64 * 0.0176));
+        for level in available() {
+            assert!(worst(exp_roughly_all, level, libm::exp, &points) < 3e-10, "{level:?}");
+            let special = [0.0, f64::NEG_INFINITY, -1e9, -708.1, f64::NAN, 1.0, -1.0, 700.0];
+            let values = of(exp_roughly_all, level, &[special])[0];
             assert_eq!(values[..4], [1.0, 0.0, 0.0, 0.0], "{level:?}");
             assert!(values[4].is_nan(), "{level:?}");
         }
