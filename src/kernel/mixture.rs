@@ -167,27 +167,31 @@ fn e_step_fixed<V: Vector, const VALUE: bool, const K: usize, const D: usize>(
     sums: &mut Sums,
 ) {
     let zero = V::splat(0.0);
-    let mut z = [[zero; D]; K];
-    let mut e = [zero; K];
     let (mut mass, mut first, mut second) = ([zero; K], [[zero; D]; K], [[zero; D]; K]);
     let mut log_lik = zero;
-    for g in 0..panel.groups() {
-        let weight = V::load(&load(w, g));
-        let (max, total) = joint::<V, VALUE>(panel.group(g), mixture, z.as_flattened_mut(), &mut e);
-        let share = if VALUE {
-            let (ln, share) = total.ln_and_quotient(weight);
-            log_lik = weight.fma(max.add(ln), log_lik);
-            share
-        } else {
-            weight.div(total)
-        };
-        for k in 0..K {
-            let r = e[k].mul(share);
-            mass[k] = mass[k].add(r);
-            for j in 0..D {
-                let rz = r.mul(z[k][j]);
-                first[k][j] = first[k][j].add(rz);
-                second[k][j] = rz.fma(z[k][j], second[k][j]);
+    // Two groups at a time: their divisions are long, and wait for each other less.
+    for start in (0..panel.groups()).step_by(2) {
+        let pair = start..(start + 2).min(panel.groups());
+        let mut z = [[[zero; D]; K]; 2];
+        let mut e = [[zero; K]; 2];
+        let mut share = [zero; 2];
+        for (u, g) in pair.clone().enumerate() {
+            let weight = V::load(&load(w, g));
+            let (max, total) = joint::<V, VALUE>(panel.group(g), mixture, z[u].as_flattened_mut(), &mut e[u]);
+            if VALUE {
+                log_lik = weight.fma(max.add(total.ln()), log_lik);
+            }
+            share[u] = weight.div(total);
+        }
+        for u in 0..pair.len() {
+            for k in 0..K {
+                let r = e[u][k].mul(share[u]);
+                mass[k] = mass[k].add(r);
+                for j in 0..D {
+                    let rz = r.mul(z[u][k][j]);
+                    first[k][j] = first[k][j].add(rz);
+                    second[k][j] = rz.fma(z[u][k][j], second[k][j]);
+                }
             }
         }
     }
@@ -211,13 +215,10 @@ fn e_step_any<V: Vector, const VALUE: bool>(panel: &Panel, w: &[f64], mixture: &
     for g in 0..panel.groups() {
         let weight = V::load(&load(w, g));
         let (max, total) = joint::<V, VALUE>(panel.group(g), mixture, &mut z, &mut e);
-        let share = if VALUE {
-            let (ln, share) = total.ln_and_quotient(weight);
-            add_product(&mut sums.log_lik, weight, max.add(ln));
-            share
-        } else {
-            weight.div(total)
-        };
+        if VALUE {
+            add_product(&mut sums.log_lik, weight, max.add(total.ln()));
+        }
+        let share = weight.div(total);
         for c in 0..k {
             let r = e[c].mul(share);
             let (mass, moments) = sums.em[c * p1..(c + 1) * p1].split_first_mut().expect("p1 is at least 1");
@@ -274,8 +275,8 @@ fn newton_line<V: Vector, const K: usize>(panel: &Panel, w: &[f64], mixture: &Mi
     for g in 0..panel.groups() {
         let weight = V::load(&load(w, g));
         let (max, total) = joint::<V, true>(panel.group(g), &sorted, &mut z, &mut e);
-        let (ln, inverse) = total.ln_and_quotient(V::splat(1.0));
-        log_lik = weight.fma(max.add(ln), log_lik);
+        log_lik = weight.fma(max.add(total.ln()), log_lik);
+        let inverse = V::splat(1.0).div(total);
         let r: [V; K] = std::array::from_fn(|k| e[k].mul(inverse));
         let mut pair = 0;
         for k in 0..K {
@@ -442,8 +443,8 @@ fn newton_pass<V: Vector>(
     for g in 0..panel.groups() {
         let weight = V::load(&load(w, g));
         let (max, total) = joint::<V, true>(panel.group(g), mixture, work.z, work.e);
-        let (ln, inverse) = total.ln_and_quotient(V::splat(1.0));
-        add_product(&mut sums.log_lik, weight, max.add(ln));
+        add_product(&mut sums.log_lik, weight, max.add(total.ln()));
+        let inverse = V::splat(1.0).div(total);
         for c in 0..k {
             let r = work.e[c].mul(inverse);
             let z = &work.z[c * d..(c + 1) * d];
