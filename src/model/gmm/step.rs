@@ -10,7 +10,7 @@ use crate::process::Measure;
 /// EM steps before the first Newton step: enough that a search ends in the basin that EM alone would end in.
 const EM_FIRST: usize = 30;
 /// A mixture with more parameters than this is left to EM: the Hessian would cost more than it saves.
-const NEWTON_PARAMETERS: usize = 40;
+const NEWTON_PARAMETERS: usize = 64;
 /// Damping of Newton steps: the first that is not zero, its factor up and down, and where it is hopeless.
 const DAMPING_FIRST: f64 = 0.02;
 const DAMPING_UP: f64 = 5.0;
