@@ -202,7 +202,9 @@ fn every_relative_link_leads_to_a_file() {
         "docs/architecture.md",
         "docs/config.md",
         "docs/draws.md",
+        "docs/methods.md",
         "docs/models.md",
+        "docs/performance.md",
         "docs/reproduction.md",
         "docs/sampling.md",
     ] {
