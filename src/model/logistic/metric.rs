@@ -20,9 +20,9 @@ const LARGEST: usize = 1000;
 const FREE: f64 = 0.02;
 /// Leverage of a row beyond which its weight decides on H₀.
 const LEVERAGE: f64 = 0.5;
-/// Where there is one, leverage beyond which a row is hard, and the largest share of rows that are.
+/// Where there is one, leverage beyond which a row is hard; at most one row in so many is.
 const HARD: f64 = 0.05;
-const HARD_SHARE: usize = 16;
+const HARD_ONE_IN: usize = 16;
 /// A search factors its matrix at every step where that costs at most about as much as an evaluation: p² of it over n.
 const SMALL: usize = 24;
 /// Variance of a draw's Hessian about that of the unweighted data, 2p/n, up to which they are taken to be alike.
@@ -301,7 +301,7 @@ impl Hard {
     fn new(leverages: &[f64], x: &Array2<f64>) -> Hard {
         let mut rows: Vec<usize> = (0..leverages.len()).filter(|&i| leverages[i] > HARD).collect();
         rows.sort_by(|&i, &j| leverages[j].total_cmp(&leverages[i]));
-        rows.truncate((leverages.len() / HARD_SHARE).max(1));
+        rows.truncate((leverages.len() / HARD_ONE_IN).max(1));
         let x = Panel::with_ones(x.select(Axis(0), &rows).view(), 1);
         Hard { rows, x }
     }

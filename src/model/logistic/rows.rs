@@ -22,7 +22,6 @@ const SEATS: usize = 16;
 const GAIN: f64 = 0.25;
 /// Share of the wanted gradient that the minimum of a ridge regression may be off.
 const EXACT: f64 = 1e-3;
-
 /// Newton steps of one ridge regression.
 const NEWTON: usize = 50;
 /// Halvings of one of them.
@@ -117,7 +116,7 @@ fn round<'a>(
         search.theta = theta.row(i).to_vec();
         search.value = values[i];
         search.iterations += 1;
-        // At least what a Newton step would gain: the Hessian of the regression is above D.
+        // At least twice what a Newton step would gain: the Hessian of the regression is above D.
         let gain: f64 = gradient.iter().zip(&ridges[i].inverse).map(|(g, inverse)| g * g * inverse).sum();
         let close = settings.mass * gain <= settings.tolerance * settings.tolerance;
         if steepest <= settings.gradient && close {
