@@ -15,6 +15,7 @@ pub fn solve_spd(a: &Array2<f64>, b: &Array1<f64>) -> Option<Array1<f64>> {
 }
 
 /// A factored symmetric positive definite matrix.
+#[derive(Clone)]
 pub struct Cholesky(Array2<f64>);
 
 impl Cholesky {

@@ -9,6 +9,11 @@ pub fn log_sum_exp(x: &[f64]) -> f64 {
     max + libm::log(x.iter().map(|&v| libm::exp(v - max)).sum::<f64>())
 }
 
+/// log(1 + eˣ).
+pub fn softplus(x: f64) -> f64 {
+    x.max(0.0) + libm::log1p(libm::exp(-x.abs()))
+}
+
 /// log(eᵃ + eᵇ).
 pub fn log_add_exp(a: f64, b: f64) -> f64 {
     let (high, low) = if a >= b { (a, b) } else { (b, a) };

@@ -1,16 +1,12 @@
 //! From ℝᵈ to the support of θ: the identity, the exponential for what is positive, and stick-breaking for a simplex,
 //! whose point 0 is uniform (the transforms of Stan).
 
+use crate::math::softplus;
 use crate::model::{Block, Support};
 
 /// The transform of all blocks of a parameter.
 pub struct Transform {
     blocks: Vec<Block>,
-}
-
-/// log(1 + eˣ).
-fn softplus(x: f64) -> f64 {
-    x.max(0.0) + libm::log1p(libm::exp(-x.abs()))
 }
 
 fn logistic(x: f64) -> f64 {

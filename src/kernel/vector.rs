@@ -56,16 +56,9 @@ pub trait Vector: Copy {
     /// exp(x) for x ≤ 700, to about 1 unit in the last place; 0 below −708. NaN for NaN.
     #[inline(always)]
     fn exp(self) -> Self {
-        let c = |value: f64| Self::splat(value);
-        let limit = c(EXP_ZERO);
-        // max keeps its second argument where one is NaN.
-        let v = limit.max(self);
-        let shifted = v.fma(c(std::f64::consts::LOG2_E), c(ROUND));
-        let k = shifted.sub(c(ROUND));
-        let r = k.fma(c(-LN2_LOW), k.fma(c(-LN2_HIGH), v));
         // The polynomial of degree 11 through eʳ at the Chebyshev points of |r| ≤ ln 2 / 2: within 2·10⁻¹⁷.
-        let mut p = c(2.510_038_549_551_032e-8);
-        for coefficient in [
+        let coefficients = [
+            2.510_038_549_551_032e-8,
             2.762_008_844_540_974_6e-7,
             2.755_726_845_999_706_4e-6,
             2.480_152_129_595_437_6e-5,
@@ -77,23 +70,16 @@ pub trait Vector: Copy {
             0.500_000_000_000_000_1,
             1.0,
             1.0,
-        ] {
-            p = p.fma(r, c(coefficient));
-        }
-        self.if_below(limit, c(0.0), p.mul(shifted.power_of_two()))
+        ];
+        self.exp_by(&[LN2_HIGH, LN2_LOW], &coefficients)
     }
 
     /// exp(x) as above, but only to 3·10⁻¹⁰.
     #[inline(always)]
     fn exp_roughly(self) -> Self {
-        let c = |value: f64| Self::splat(value);
-        let limit = c(EXP_ZERO);
-        let v = limit.max(self);
-        let shifted = v.fma(c(std::f64::consts::LOG2_E), c(ROUND));
-        let r = shifted.sub(c(ROUND)).fma(c(-std::f64::consts::LN_2), v);
-        // As in `exp`, of degree 7.
-        let mut p = c(1.989_099_082_467_365_4e-4);
-        for coefficient in [
+        // The same of degree 7.
+        let coefficients = [
+            1.989_099_082_467_365_4e-4,
             1.393_364_999_630_925_1e-3,
             8.333_310_925_480_9e-3,
             4.166_646_492_528_590_4e-2,
@@ -101,8 +87,26 @@ pub trait Vector: Copy {
             0.500_000_001_346_581,
             1.0,
             1.0,
-        ] {
-            p = p.fma(r, c(coefficient));
+        ];
+        self.exp_by(&[std::f64::consts::LN_2], &coefficients)
+    }
+
+    /// 2ᵏ p(x − k ln 2), with ln 2 in parts and p by its coefficients, highest power first.
+    #[inline(always)]
+    fn exp_by<const L: usize, const N: usize>(self, ln2: &[f64; L], coefficients: &[f64; N]) -> Self {
+        let c = |value: f64| Self::splat(value);
+        let limit = c(EXP_ZERO);
+        // max keeps its second argument where one is NaN.
+        let v = limit.max(self);
+        let shifted = v.fma(c(std::f64::consts::LOG2_E), c(ROUND));
+        let k = shifted.sub(c(ROUND));
+        let mut r = v;
+        for part in ln2 {
+            r = k.fma(c(-part), r);
+        }
+        let mut p = c(coefficients[0]);
+        for coefficient in &coefficients[1..] {
+            p = p.fma(r, c(*coefficient));
         }
         self.if_below(limit, c(0.0), p.mul(shifted.power_of_two()))
     }

@@ -8,6 +8,7 @@
 
 use super::lbfgs::{STALLED, Settings};
 use super::line_search::{LineSearch, Verdict};
+use super::progress::Progress;
 use super::{Minimum, Status};
 use crate::kernel::triangle::{self, Triangles, dots};
 use crate::kernel::{LANES, Level, Line};
@@ -67,8 +68,6 @@ pub struct Points {
 
 /// Squared distance to the minimum, in posterior variances per parameter, within which a search is near it.
 const NEAR: f64 = 0.1;
-/// Steps with one Hessian before their progress is judged.
-const PATIENCE: usize = 10;
 /// D has at least this share of the largest entry of A: a direction without curvature would be given an infinite step.
 const RIDGE: f64 = 1e-9;
 
@@ -79,9 +78,8 @@ struct Lane {
     iterations: usize,
     /// Has been near.
     arrived: bool,
-    /// Steps since A was made, and the largest gradient entry then.
-    steps: usize,
-    steepest_then: f64,
+    /// Since A was made.
+    progress: Progress,
     /// The largest gradient entry where the search was stuck last.
     stuck: f64,
     turn: Turn,
@@ -199,8 +197,7 @@ impl Lane {
             line: LineSearch::default(),
             iterations: 1,
             arrived: false,
-            steps: 0,
-            steepest_then: f64::INFINITY,
+            progress: Progress::new(),
             stuck: f64::INFINITY,
             turn: Turn::Begin,
         }
@@ -220,11 +217,9 @@ impl Lane {
     /// would cost more than making another.
     fn need(&mut self, p: usize, steepest: f64, cost: f64, settings: &Settings) -> Option<Need> {
         let far = self.is_far(p, settings);
-        let rate = libm::log(self.steepest_then / steepest) / self.steps as f64;
-        let ahead = libm::log(steepest / settings.gradient) / rate.max(0.0);
         if self.turn == Turn::Stuck {
             Some(Need::Anew { far })
-        } else if self.steepest_then.is_infinite() {
+        } else if self.progress.is_first() {
             Some(Need::Start)
         } else if steepest <= settings.gradient {
             None
@@ -232,14 +227,14 @@ impl Lane {
             self.arrived = true;
             Some(Need::Near)
         } else {
-            (self.steps >= PATIENCE && ahead > cost).then_some(Need::Anew { far })
+            self.progress.is_slow(steepest, settings.gradient, cost).then_some(Need::Anew { far })
         }
     }
 
     /// Nothing lower was found with this A: says so if it is fresh, or the last that was asked for did not help; else asks
     /// for another.
     fn give_up(&mut self, steepest: f64, settings: &Settings) {
-        if self.steps > 0 && steepest < 0.5 * self.stuck {
+        if self.progress.has_moved() && steepest < 0.5 * self.stuck {
             (self.turn, self.stuck) = (Turn::Stuck, steepest);
         } else {
             let done = steepest <= STALLED * settings.gradient;
@@ -324,7 +319,7 @@ impl Group {
         triangle::update(level, &mut self.a, &y, &along);
         for l in (0..LANES).filter(|&l| moved[l]) {
             self.here.take(trial, l);
-            self.lanes[l].iter_mut().for_each(|lane| lane.steps += 1);
+            self.lanes[l].iter_mut().for_each(|lane| lane.progress.step());
         }
     }
 
@@ -338,7 +333,7 @@ impl Group {
             let Some(lane) = lane.as_mut().filter(|lane| lane.aims()) else { continue };
             if let Some(need) = lane.need(p, steepest[l], cost, settings) {
                 self.a.set(l, &objective.hessian(lane.search, &self.here.theta(l, p), need));
-                (lane.steps, lane.steepest_then) = (0, steepest[l]);
+                lane.progress.begin(steepest[l]);
             }
             exact[l] = !lane.is_far(p, settings);
         }
@@ -409,9 +404,9 @@ impl Group {
                 again = true;
                 if exact[l] {
                     exact[l] = false;
-                } else if lane.steps > 0 {
+                } else if lane.progress.has_moved() {
                     self.a.set(l, &objective.hessian(lane.search, &self.here.theta(l, p), Need::Start));
-                    (lane.steps, lane.steepest_then) = (0, steepest[l]);
+                    lane.progress.begin(steepest[l]);
                     renewed = true;
                 } else {
                     lane.give_up(steepest[l], settings);

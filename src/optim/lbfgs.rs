@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use ndarray::Array2;
 
 use super::line_search::{LineSearch, Verdict};
+use super::progress::Progress;
 use super::{Minimum, Status};
 use crate::math::{dot, largest};
 
@@ -65,8 +66,6 @@ const MEMORY: usize = 10;
 const MEMORY_WITH_METRIC: usize = 5;
 /// A search that rounding stops within this factor of the wanted gradient has converged.
 pub const STALLED: f64 = 1e3;
-/// Iterations with one H₀ before their progress is judged.
-const PATIENCE: usize = 10;
 /// Squared distance to the minimum, in posterior variances per parameter, beyond which a search is far from it.
 const FAR: f64 = 10.0;
 /// Under `change`, a search ends where no gradient entry is above this, too, as scipy's L-BFGS-B does.
@@ -92,9 +91,8 @@ struct Search {
     /// Decrease of the objective by the last step.
     drop: f64,
     iterations: usize,
-    /// Accepted steps since H₀ was made, and the largest gradient entry then.
-    steps: usize,
-    steepest_then: f64,
+    /// Since H₀ was made.
+    progress: Progress,
     turn: Turn,
 }
 
@@ -195,8 +193,7 @@ impl Search {
             line: LineSearch::default(),
             drop: f64::INFINITY,
             iterations: 1,
-            steps: 0,
-            steepest_then: f64::INFINITY,
+            progress: Progress::new(),
             turn: Turn::Try,
         }
     }
@@ -256,7 +253,7 @@ impl Search {
         }
         self.drop = self.here.value - point.value;
         self.here = point;
-        self.steps += 1;
+        self.progress.step();
         self.turn = Turn::Aim;
     }
 
@@ -265,21 +262,20 @@ impl Search {
     fn renew(&mut self, objective: &mut dyn BlockObjective, settings: &Settings) {
         let number = self.number;
         let steepest = largest(&self.slope);
-        let first = self.steepest_then.is_infinite();
+        let first = self.progress.is_first();
         if first {
-            self.steepest_then = steepest;
+            self.progress.begin(steepest);
         }
-        if first && settings.uses_metric() && objective.begins_alone(number) {
-            objective.renew(number, &self.here.theta, true);
-        }
-        if !settings.uses_metric() || self.steps < PATIENCE || steepest <= settings.gradient {
+        if !settings.uses_metric() {
             return;
         }
-        let rate = libm::log(self.steepest_then / steepest) / self.steps as f64;
-        let ahead = libm::log(steepest / settings.gradient) / rate.max(0.0);
+        if first && objective.begins_alone(number) {
+            objective.renew(number, &self.here.theta, true);
+        }
+        let slow = self.progress.is_slow(steepest, settings.gradient, objective.renewal_cost());
         let far = self.is_far(settings);
-        if ahead > objective.renewal_cost() && objective.renew(number, &self.here.theta, far) {
-            (self.steps, self.steepest_then) = (0, steepest);
+        if slow && steepest > settings.gradient && objective.renew(number, &self.here.theta, far) {
+            self.progress.begin(steepest);
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod bfgs;
 pub mod lbfgs;
 mod line_search;
+mod progress;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,10 +5,10 @@
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 
 use super::Logistic;
-use super::objective::{COLUMNS, Objective, pieces};
+use super::objective::{COLUMNS, Objective, pieces, through_rows};
 use crate::data::Dataset;
 use crate::kernel::logistic::{curvatures, curvatures_at};
-use crate::kernel::products::{add_gradients, add_margins, cross_products};
+use crate::kernel::products::{add_margins, cross_products};
 use crate::kernel::{LANES, Level, Line, Panel, load};
 use crate::linalg::Cholesky;
 use crate::math::largest;
@@ -32,13 +32,12 @@ const ALIKE: f64 = 1.0 / 16.0;
 pub enum Shared {
     Unknown,
     /// Few parameters: Xᵀ V X of all rows but the hard ones at θ = 0 and at the fit to the unweighted data, lower triangles
-    /// row after row, for searches that begin and for those that are near. Unless draws are `alike` those that are near
-    /// have their own.
+    /// row after row, for searches that begin and for those that are near. Those that are near have their own unless draws
+    /// are alike.
     Small {
         far: Vec<f64>,
-        near: Vec<f64>,
+        near: Option<Vec<f64>>,
         hard: Option<Hard>,
-        alike: bool,
     },
     /// H₀ at θ = 0, where V is largest, for searches that are far from their minimum; at the fit to the unweighted data
     /// for those that are near. Where single rows have much `leverage`, H₀ depends on their weights, and each search
@@ -59,10 +58,10 @@ pub struct Hard {
     pub x: Panel,
 }
 
-/// 1/D of every column and of the intercept, and X D⁻¹ Xᵀ.
+/// 1/D of every column, and X D⁻¹ Xᵀ.
 pub struct Gram {
-    inverse: Vec<f64>,
-    product: Array2<f64>,
+    pub inverse: Vec<f64>,
+    pub product: Array2<f64>,
 }
 
 /// What a search has made of its own.
@@ -87,7 +86,7 @@ impl Shared {
         }
         if d > n {
             let columns = Panel::new(data.x.t());
-            let gram = Gram::new(model, &columns, &vec![0.0; d]);
+            let gram = Gram::of(model, &columns, &vec![0.0; d]);
             return gram.map_or(Shared::Unknown, |gram| Shared::Rows(gram, columns));
         }
         let f = Measure::empirical(data);
@@ -98,26 +97,34 @@ impl Shared {
         let leverages = leverages(&first, &data.x, mass);
         let leverage = largest(&leverages) > LEVERAGE;
         if (d + 1) * (d + 1) > SMALL * n {
-            let Some(near) = factor(model, &far, &start) else { return Shared::Unknown };
-            let rough = Shared::Factor { far: first, near, leverage };
-            let fit = Objective::new(model, &rough, &[&f]).minimise(vec![start]).remove(0);
-            let near = factor(model, &hessian(model, data, mass, &fit.theta, false, None), &fit.theta);
-            return match (rough, near) {
-                (Shared::Factor { far, .. }, Some(near)) => Shared::Factor { far, near, leverage },
-                (rough, _) => rough,
-            };
+            let mut shared = Shared::Factor { far: first.clone(), near: first, leverage };
+            let (theta, fit) = shared.hessian_at_the_fit(model, data, &f);
+            if let (Shared::Factor { near, .. }, Some(better)) = (&mut shared, factor(model, &fit, &theta)) {
+                *near = better;
+            }
+            return shared;
         }
-        let hard = leverage.then(|| Hard::new(&leverages, &data.x));
-        let far = hessian(model, data, mass, &start, true, hard.as_ref());
-        let alike = !leverage && 2.0 * (d + 1) as f64 <= ALIKE * data.mass();
-        let rough = Shared::Small { far, near: Vec::new(), hard, alike: false };
-        if !alike {
-            return rough;
+        if leverage {
+            let hard = Hard::new(&leverages, &data.x);
+            let far = hessian(model, data, mass, &start, true, Some(&hard));
+            return Shared::Small { far, near: None, hard: Some(hard) };
         }
-        let fit = Objective::new(model, &rough, &[&f]).minimise(vec![start]).remove(0);
-        let Shared::Small { far, hard, .. } = rough else { unreachable!("it was made above") };
-        let near = hessian(model, data, mass, &fit.theta, false, hard.as_ref());
-        Shared::Small { far, near, hard, alike }
+        let mut shared = Shared::Small { far, near: None, hard: None };
+        if 2.0 * (d + 1) as f64 <= ALIKE * data.mass() {
+            let fit = shared.hessian_at_the_fit(model, data, &f).1;
+            if let Shared::Small { near, .. } = &mut shared {
+                *near = Some(fit);
+            }
+        }
+        shared
+    }
+
+    /// The minimum of the unweighted data, and Xᵀ V X there.
+    fn hessian_at_the_fit(&self, model: &Logistic, data: &Dataset, f: &Measure) -> (Vec<f64>, Vec<f64>) {
+        let start = vec![0.0; model.d() + 1];
+        let theta = Objective::new(model, self, &[f]).minimise(vec![start]).remove(0).theta;
+        let lower = hessian(model, data, f.weights().0, &theta, false, None);
+        (theta, lower)
     }
 
     pub fn hard(&self) -> Option<&Hard> {
@@ -186,7 +193,7 @@ impl<'a> Metric<'a> {
             Shared::Factor { .. } => {
                 factor(model, &hessian(model, data, mass, theta, far, None), theta).map(Own::Factor)
             }
-            Shared::Rows(_, columns) => Gram::new(model, columns, &theta[..model.d()]).map(Own::Rows),
+            Shared::Rows(_, columns) => Gram::of(model, columns, &theta[..model.d()]).map(Own::Rows),
         };
         let made = new.is_some();
         self.own = new.or(self.own.take());
@@ -229,7 +236,7 @@ fn woodbury(
 ) {
     let grams: Vec<&Gram> = metrics.iter().map(|m| m.gram()).collect();
     for (mut row, gram) in v.outer_iter_mut().zip(&grams) {
-        row.iter_mut().zip(&gram.inverse).for_each(|(v, i)| *v *= i);
+        row.iter_mut().zip(gram.inverse_with_intercept()).for_each(|(v, i)| *v *= i);
     }
     // Eight searches in step, each a lane.
     let mut lanes: Vec<(Vec<Line>, Vec<Line>)> = v
@@ -247,43 +254,57 @@ fn woodbury(
     for (i, (metric, mass)) in metrics.iter().zip(masses).enumerate() {
         let (inner, lane) = (&mut lanes[i / LANES].1, i % LANES);
         let root = Array1::from(curvatures_at(level, &metric.margins, mass, far[i])).sqrt();
-        let mut system = &grams[i].product * &root * root.view().insert_axis(Axis(1));
-        system.diag_mut().mapv_inplace(|v| v + 1.0);
         let right: Vec<f64> = inner.iter().zip(&root).map(|(u, r)| u[lane] * r).collect();
         // 1 + a positive semidefinite matrix always has a factor, unless numbers overflowed.
-        let solved = Cholesky::new(&system).map_or(vec![0.0; right.len()], |c| c.solve(&right));
+        let system = grams[i].system(&root, 1.0 / FREE);
+        let solved = system.map_or(vec![0.0; right.len()], |c| c.solve(&right));
         let terms = solved.iter().zip(&root).map(|(s, r)| s * r).chain(std::iter::repeat(0.0));
         inner.iter_mut().zip(terms).for_each(|(u, term)| u[lane] = term);
     }
-    for columns in pieces(x.d(), COLUMNS) {
-        let (inner, mut back): (Vec<&[Line]>, Vec<&mut [Line]>) =
-            lanes.iter_mut().map(|(back, inner)| (&inner[..], &mut back[columns.clone()])).unzip();
-        back.iter_mut().for_each(|back| back.fill(Line::default()));
-        add_gradients(level, x, 0..x.groups(), columns, &inner, &mut back);
-    }
+    let inner: Vec<&[Line]> = lanes.iter().map(|(_, inner)| &inner[..]).collect();
+    let back = through_rows(level, x, &inner);
     for (i, (mut row, gram)) in v.outer_iter_mut().zip(&grams).enumerate() {
-        let (back, lane) = (&lanes[i / LANES].0, i % LANES);
-        row.iter_mut().zip(back).zip(&gram.inverse).for_each(|((v, back), i)| *v -= back[lane] * i);
+        let (back, lane) = (&back[i / LANES], i % LANES);
+        let entries = row.iter_mut().zip(back).zip(gram.inverse_with_intercept());
+        entries.for_each(|((v, back), i)| *v -= back[lane] * i);
     }
 }
 
 impl Gram {
+    /// One for each β. The columns of X are the rows of the panel.
+    pub fn new(model: &Logistic, columns: &Panel, betas: &[&[f64]]) -> Vec<Gram> {
+        let inverse = |beta: &&[f64]| -> Vec<f64> { beta.iter().map(|b| 1.0 / model.majorant(*b)).collect() };
+        let inverses: Vec<Vec<f64>> = betas.iter().map(inverse).collect();
+        let lines = |inverse: &Vec<f64>| -> Vec<Line> {
+            (0..columns.groups()).map(|g| Line(load(inverse, g))).collect()
+        };
+        let weights: Vec<Vec<Line>> = inverses.iter().map(lines).collect();
+        let weights: Vec<&[Line]> = weights.iter().map(|w| &w[..]).collect();
+        let products = cross_products(model.level, columns, &weights);
+        let gram =
+            |(inverse, product): (_, Vec<f64>)| Gram { inverse, product: symmetric(columns.d(), &product) };
+        inverses.into_iter().zip(products).map(gram).collect()
+    }
+
     /// `None` if a column has no penalty.
-    fn new(model: &Logistic, columns: &Panel, beta: &[f64]) -> Option<Gram> {
-        let mut inverse: Vec<f64> = beta.iter().map(|b| 1.0 / model.majorant(*b)).collect();
-        if inverse.iter().any(|i| !i.is_finite()) {
-            return None;
-        }
-        let weights: Vec<Line> = (0..columns.groups()).map(|g| Line(load(&inverse, g))).collect();
-        let product =
-            symmetric(columns.d(), &cross_products(model.level, columns, &[&weights])[0]) + 1.0 / FREE;
-        inverse.push(1.0 / FREE);
-        Some(Gram { inverse, product })
+    fn of(model: &Logistic, columns: &Panel, beta: &[f64]) -> Option<Gram> {
+        Some(Gram::new(model, columns, &[beta]).remove(0)).filter(|g| g.inverse.iter().all(|i| i.is_finite()))
+    }
+
+    fn inverse_with_intercept(&self) -> impl Iterator<Item = f64> {
+        self.inverse.iter().copied().chain([1.0 / FREE])
+    }
+
+    /// 1 + R (X D⁻¹ Xᵀ + `more`) R, factored.
+    pub fn system(&self, root: &Array1<f64>, more: f64) -> Option<Cholesky> {
+        let mut system = (&self.product + more) * root * root.view().insert_axis(Axis(1));
+        system.diag_mut().mapv_inplace(|v| v + 1.0);
+        Cholesky::new(&system)
     }
 }
 
 /// The whole of a symmetric matrix, given its lower triangle row after row.
-pub fn symmetric(p: usize, lower: &[f64]) -> Array2<f64> {
+fn symmetric(p: usize, lower: &[f64]) -> Array2<f64> {
     let at = |j: usize, k: usize| lower[j * (j + 1) / 2 + k];
     Array2::from_shape_fn((p, p), |(j, k)| at(j.max(k), j.min(k)))
 }
@@ -376,7 +397,7 @@ mod tests {
         let margins = x.dot(&beta) + theta[d];
         for far in [false, true] {
             let columns = Panel::new(x.t());
-            let gram = Gram::new(&model, &columns, &theta[..d]).unwrap();
+            let gram = Gram::of(&model, &columns, &theta[..d]).unwrap();
             let shared = Shared::Rows(gram, columns);
             let mut metric = Metric::new(&shared);
             metric.observe(0, margins.iter().copied());

@@ -10,7 +10,7 @@ use super::rows;
 use crate::data::Dataset;
 use crate::kernel::logistic::{curvatures, loss_and_slope};
 use crate::kernel::products::{add_gradients, add_margins};
-use crate::kernel::{LANES, Line, Panel};
+use crate::kernel::{LANES, Level, Line, Panel};
 use crate::optim::Minimum;
 use crate::optim::bfgs::{self, LaneObjective, Need, Trial};
 use crate::optim::lbfgs::{self, BlockObjective, Settings};
@@ -130,7 +130,7 @@ impl<'a> Objective<'a> {
     }
 
     /// Σᵢ cᵢ xᵢ for every c, and Σᵢ cᵢ for the intercept.
-    pub fn through_rows<'c>(&self, c: impl Iterator<Item = &'c [f64]>) -> Array2<f64> {
+    pub fn combine<'c>(&self, c: impl Iterator<Item = &'c [f64]>) -> Array2<f64> {
         let x = self.data.panel_with_intercept();
         let c: Vec<&[f64]> = c.collect();
         let rows = |c: &[&[f64]]| -> Vec<Line> {
@@ -140,12 +140,8 @@ impl<'a> Objective<'a> {
             (0..x.groups() * LANES).map(line).collect()
         };
         let slopes: Vec<Vec<Line>> = c.chunks(LANES).map(rows).collect();
-        let mut sums: Vec<Vec<Line>> = slopes.iter().map(|_| vec![Line::default(); x.d()]).collect();
-        for columns in pieces(x.d(), COLUMNS) {
-            let (slopes, mut sums): (Vec<&[Line]>, Vec<&mut [Line]>) =
-                slopes.iter().zip(&mut sums).map(|(s, sums)| (&s[..], &mut sums[columns.clone()])).unzip();
-            add_gradients(self.model.level, x, 0..x.groups(), columns, &slopes, &mut sums);
-        }
+        let slopes: Vec<&[Line]> = slopes.iter().map(|s| &s[..]).collect();
+        let sums = through_rows(self.model.level, x, &slopes);
         Array2::from_shape_fn((c.len(), x.d()), |(i, j)| sums[i / LANES][j][i % LANES])
     }
 
@@ -204,6 +200,16 @@ impl<'a> Objective<'a> {
             }
         }
     }
+}
+
+/// Σᵢ sᵢ xᵢ over all rows, for some times eight searches.
+pub fn through_rows(level: Level, x: &Panel, slopes: &[&[Line]]) -> Vec<Vec<Line>> {
+    let mut sums = vec![vec![Line::default(); x.d()]; slopes.len()];
+    for columns in pieces(x.d(), COLUMNS) {
+        let mut sums: Vec<&mut [Line]> = sums.iter_mut().map(|s| &mut s[columns.clone()]).collect();
+        add_gradients(level, x, 0..x.groups(), columns, slopes, &mut sums);
+    }
+    sums
 }
 
 /// 0..`len` in pieces of at most `size`.
@@ -316,7 +322,7 @@ impl LaneObjective for Objective<'_> {
                 let scale = (mean / LARGEST_CURVATURE).max(LEAST);
                 far.iter().map(|h| scale * h).collect()
             }
-            (Need::Near, Shared::Small { near, alike: true, .. }) => near.clone(),
+            (Need::Near, Shared::Small { near: Some(near), .. }) => near.clone(),
             (Need::Start, _) => own(true),
             (Need::Near, _) => own(false),
             (Need::Anew { far }, _) => own(far),

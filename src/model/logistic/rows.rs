@@ -4,15 +4,13 @@
 //! as many dimensions as there are rows. No step goes up, and where most of β ends near 0, as sparse regressions do, the
 //! parabolas are so close that three steps are enough.
 
-use ndarray::{Array1, Array2, ArrayView1, Axis};
+use ndarray::{Array1, Array2, ArrayView1};
 
 use super::Logistic;
-use super::metric::symmetric;
+use super::metric::Gram;
 use super::objective::Objective;
-use crate::kernel::products::cross_products;
-use crate::kernel::{Line, Panel, load};
-use crate::linalg::Cholesky;
-use crate::math::largest;
+use crate::kernel::Panel;
+use crate::math::{largest, softplus};
 use crate::optim::lbfgs::{BlockObjective, Settings};
 use crate::optim::{Minimum, Status};
 
@@ -88,17 +86,17 @@ fn round<'a>(
 ) -> Vec<&'a mut Descent> {
     let d = model.d();
     let betas: Vec<&[f64]> = open.iter().map(|s| &s.theta[..d]).collect();
-    let ridges = Ridge::new(model, columns, &betas);
-    let solved = open.into_iter().zip(ridges).filter_map(|(search, ridge)| {
+    let grams = Gram::new(model, columns, &betas);
+    let solved = open.into_iter().zip(grams).filter_map(|(search, gram)| {
         let (mass, ones) = objective.responses(search.number);
-        let found = ridge.minimise(mass, ones, &mut search.dual, EXACT * settings.gradient);
-        found.then_some((search, ridge))
+        let found = gram.minimise_ridge(mass, ones, &mut search.dual, EXACT * settings.gradient);
+        found.then_some((search, gram))
     });
-    let (open, ridges): (Vec<_>, Vec<_>) = solved.unzip();
+    let (open, grams): (Vec<_>, Vec<_>) = solved.unzip();
     let numbers: Vec<usize> = open.iter().map(|s| s.number).collect();
-    let mut theta = objective.through_rows(open.iter().map(|s| &s.dual.c[..]));
-    for ((mut theta, ridge), search) in theta.outer_iter_mut().zip(&ridges).zip(&open) {
-        theta.iter_mut().zip(&ridge.inverse).for_each(|(t, inverse)| *t *= -inverse);
+    let mut theta = objective.combine(open.iter().map(|s| &s.dual.c[..]));
+    for ((mut theta, gram), search) in theta.outer_iter_mut().zip(&grams).zip(&open) {
+        theta.iter_mut().zip(&gram.inverse).for_each(|(t, inverse)| *t *= -inverse);
         theta[d] = search.dual.intercept;
     }
     let mut values = vec![0.0; open.len()];
@@ -117,7 +115,7 @@ fn round<'a>(
         search.value = values[i];
         search.iterations += 1;
         // At least twice what a Newton step would gain: the Hessian of the regression is above D.
-        let gain: f64 = gradient.iter().zip(&ridges[i].inverse).map(|(g, inverse)| g * g * inverse).sum();
+        let gain: f64 = gradient.iter().zip(&grams[i].inverse).map(|(g, inverse)| g * g * inverse).sum();
         let close = settings.mass * gain <= settings.tolerance * settings.tolerance;
         if steepest <= settings.gradient && close {
             search.status = Some(Status::Ok);
@@ -130,14 +128,6 @@ fn round<'a>(
     going
 }
 
-/// A ridge regression, with the D of some β.
-pub struct Ridge {
-    /// 1/D of every column.
-    pub inverse: Vec<f64>,
-    /// X D⁻¹Xᵀ.
-    gram: Array2<f64>,
-}
-
 /// c and the intercept.
 #[derive(Clone, Debug)]
 pub struct Dual {
@@ -145,23 +135,9 @@ pub struct Dual {
     pub intercept: f64,
 }
 
-impl Ridge {
-    /// One for each β. The columns of X are the rows of the panel.
-    pub fn new(model: &Logistic, columns: &Panel, betas: &[&[f64]]) -> Vec<Ridge> {
-        let inverses: Vec<Vec<f64>> =
-            betas.iter().map(|beta| beta.iter().map(|b| 1.0 / model.majorant(*b)).collect()).collect();
-        let weights: Vec<Vec<Line>> = inverses
-            .iter()
-            .map(|inverse| (0..columns.groups()).map(|g| Line(load(inverse, g))).collect())
-            .collect();
-        let weights: Vec<&[Line]> = weights.iter().map(|w| &w[..]).collect();
-        let grams = cross_products(model.level, columns, &weights);
-        let ridge = |(inverse, gram): (_, Vec<f64>)| Ridge { inverse, gram: symmetric(columns.d(), &gram) };
-        inverses.into_iter().zip(grams).map(ridge).collect()
-    }
-
-    /// Moves `at` to the minimum, to where |s − c| is at most `tolerance`; false if it cannot be found.
-    pub fn minimise(&self, mass: &[f64], ones: &[f64], at: &mut Dual, tolerance: f64) -> bool {
+impl Gram {
+    /// Moves `at` to the minimum of the ridge regression, to where |s − c| is at most `tolerance`; false if it cannot be found.
+    fn minimise_ridge(&self, mass: &[f64], ones: &[f64], at: &mut Dual, tolerance: f64) -> bool {
         let n = mass.len();
         let mut here = self.point(mass, ones, at.clone());
         for _ in 0..NEWTON {
@@ -174,10 +150,8 @@ impl Ridge {
             // With V = R² the curvature in the margins, e their change and b the new intercept, c becomes s + V e, which
             // sums to 0, and (1 + R K R) R e = R (b − m − K s).
             let root = Array1::from_shape_fn(n, |i| (mass[i] * sigma[i] * (1.0 - sigma[i])).sqrt());
-            let mut system = &self.gram * &root * root.view().insert_axis(Axis(1));
-            system.diag_mut().mapv_inplace(|v| v + 1.0);
-            let Some(system) = Cholesky::new(&system) else { return false };
-            let right = (-&here.margins - self.gram.dot(&slope)) * &root;
+            let Some(system) = self.system(&root, 0.0) else { return false };
+            let right = (-&here.margins - self.product.dot(&slope)) * &root;
             let solve =
                 |right: &Array1<f64>| Array1::from(system.solve(right.as_slice().expect("contiguous")));
             let (fixed, by_intercept) = (solve(&right), solve(&root));
@@ -199,7 +173,7 @@ impl Ridge {
     }
 
     fn point(&self, mass: &[f64], ones: &[f64], dual: Dual) -> Point {
-        let margins = dual.intercept - self.gram.dot(&ArrayView1::from(&dual.c));
+        let margins = dual.intercept - self.product.dot(&ArrayView1::from(&dual.c));
         Point::new(margins, mass, ones, dual)
     }
 }
@@ -214,9 +188,8 @@ struct Point {
 impl Point {
     fn new(margins: Array1<f64>, mass: &[f64], ones: &[f64], dual: Dual) -> Point {
         let of_row = |(i, &m): (usize, &f64)| {
-            let softplus = m.max(0.0) + libm::log1p(libm::exp(-m.abs()));
             // ½ βᵀDβ = ½ cᵀKc.
-            mass[i] * softplus - ones[i] * m + 0.5 * dual.c[i] * (dual.intercept - m)
+            mass[i] * softplus(m) - ones[i] * m + 0.5 * dual.c[i] * (dual.intercept - m)
         };
         let value = margins.iter().enumerate().map(of_row).sum();
         Point { dual, margins, value }
@@ -266,9 +239,9 @@ mod tests {
         let (data, (mass, ones)) = (data(), responses());
         let model = test_model(D, Penalty::Ridge);
         let beta: Vec<f64> = (0..D).map(|j| noise(j + 300)).collect();
-        let ridge = Ridge::new(&model, &Panel::new(data.x.t()), &[&beta]).remove(0);
+        let ridge = Gram::new(&model, &Panel::new(data.x.t()), &[&beta]).remove(0);
         let mut dual = Dual { c: vec![0.0; N], intercept: 0.0 };
-        assert!(ridge.minimise(&mass, &ones, &mut dual, 1e-14));
+        assert!(ridge.minimise_ridge(&mass, &ones, &mut dual, 1e-14));
         let c = ArrayView1::from(&dual.c);
         let beta = -data.x.t().dot(&c) * ArrayView1::from(&ridge.inverse);
         let margins = data.x.dot(&beta) + dual.intercept;
