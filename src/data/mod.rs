@@ -126,16 +126,18 @@ impl Dataset {
     /// Mean and variance (divisor n) of each column under the empirical distribution.
     pub fn moments(&self) -> Vec<(f64, f64)> {
         let n = self.mass();
-        let moments = |column: ndarray::ArrayView1<f64>| {
-            let sum = match self.design.weights() {
-                None => column.sum(),
-                Some(c) => column.iter().zip(c).map(|(v, c)| c * v).sum(),
-            };
-            let mean = sum / n;
-            let square = |(i, v): (usize, &f64)| self.weight(i) * (v - mean) * (v - mean);
-            (mean, column.iter().enumerate().map(square).sum::<f64>() / n)
+        // Row after row, as they lie in memory.
+        let average = |of: &dyn Fn(usize, f64) -> f64| -> Vec<f64> {
+            let mut sums = vec![0.0; self.d()];
+            for (i, row) in self.x.outer_iter().enumerate() {
+                let c = self.weight(i);
+                sums.iter_mut().enumerate().zip(row).for_each(|((j, sum), v)| *sum += c * of(j, *v));
+            }
+            sums.into_iter().map(|sum| sum / n).collect()
         };
-        self.x.axis_iter(Axis(1)).map(moments).collect()
+        let mean = average(&|_, v| v);
+        let variance = average(&|j, v| (v - mean[j]) * (v - mean[j]));
+        mean.into_iter().zip(variance).collect()
     }
 }
 
