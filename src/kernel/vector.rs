@@ -29,8 +29,6 @@ impl std::ops::DerefMut for Line {
 ///
 /// Implementations for a CPU feature may be used only inside a function compiled for that feature.
 pub trait Vector: Copy {
-    /// Sixteen floats of the same CPU feature.
-    type Singles: Singles;
     /// Vectors that stay in registers through a loop: what a kernel sums up at once.
     const SUMS: usize;
 
@@ -48,6 +46,8 @@ pub trait Vector: Copy {
     fn max(self, b: Self) -> Self;
     /// `yes` where self < limit, else `no`.
     fn if_below(self, limit: Self, yes: Self, no: Self) -> Self;
+    /// A bit for each lane that is not below the limit: NaN is not.
+    fn not_below(self, limit: Self) -> u8;
     /// 2ᵏ from a double whose low bits hold the integer k.
     fn power_of_two(self) -> Self;
     /// e and m with self = 2ᵉ m and √½ ≤ m < √2, for positive normal numbers.
@@ -152,26 +152,6 @@ pub trait Vector: Copy {
     }
 }
 
-/// Floats in a line of the cache.
-pub const SINGLES: usize = 16;
-
-/// Sixteen floats in step, for what need not be exact.
-pub trait Singles: Copy {
-    fn splat(value: f32) -> Self;
-    fn load(lanes: &[f32; SINGLES]) -> Self;
-    fn lanes(self) -> [f32; SINGLES];
-    fn add(self, b: Self) -> Self;
-    /// self · b + c.
-    fn fma(self, b: Self, c: Self) -> Self;
-    /// c − self · b.
-    fn fnma(self, b: Self, c: Self) -> Self;
-    fn abs(self) -> Self;
-    /// The largest lane; any if one is NaN.
-    fn largest(self) -> f32;
-    /// A bit for each lane that is not below the limit: NaN is not.
-    fn not_below(self, limit: f32) -> u16;
-}
-
 /// Sum over the lanes, always in the same order.
 #[inline(always)]
 pub fn sum(x: &Lanes) -> f64 {
@@ -205,59 +185,7 @@ impl Plain {
     }
 }
 
-/// Plain code for floats.
-#[derive(Clone, Copy)]
-pub struct PlainSingles([f32; SINGLES]);
-
-impl PlainSingles {
-    #[inline(always)]
-    fn map(f: impl Fn(usize) -> f32) -> Self {
-        PlainSingles(std::array::from_fn(f))
-    }
-}
-
-impl Singles for PlainSingles {
-    #[inline(always)]
-    fn splat(value: f32) -> Self {
-        PlainSingles([value; SINGLES])
-    }
-    #[inline(always)]
-    fn load(lanes: &[f32; SINGLES]) -> Self {
-        PlainSingles(*lanes)
-    }
-    #[inline(always)]
-    fn lanes(self) -> [f32; SINGLES] {
-        self.0
-    }
-    #[inline(always)]
-    fn add(self, b: Self) -> Self {
-        PlainSingles::map(|l| self.0[l] + b.0[l])
-    }
-    #[inline(always)]
-    fn fma(self, b: Self, c: Self) -> Self {
-        PlainSingles::map(|l| self.0[l] * b.0[l] + c.0[l])
-    }
-    #[inline(always)]
-    fn fnma(self, b: Self, c: Self) -> Self {
-        PlainSingles::map(|l| c.0[l] - self.0[l] * b.0[l])
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        PlainSingles::map(|l| self.0[l].abs())
-    }
-    #[inline(always)]
-    fn largest(self) -> f32 {
-        self.0.into_iter().fold(f32::NEG_INFINITY, f32::max)
-    }
-    #[inline(always)]
-    fn not_below(self, limit: f32) -> u16 {
-        let bit = |(l, &x): (usize, &f32)| u16::from(x >= limit || x.is_nan() || limit.is_nan()) << l;
-        self.0.iter().enumerate().map(bit).sum()
-    }
-}
-
 impl Vector for Plain {
-    type Singles = PlainSingles;
     const SUMS: usize = 4;
 
     #[inline(always)]
@@ -305,6 +233,12 @@ impl Vector for Plain {
         Plain::map(|l| if self.0[l] < limit.0[l] { yes.0[l] } else { no.0[l] })
     }
     #[inline(always)]
+    fn not_below(self, limit: Self) -> u8 {
+        let below = |(a, b): (f64, f64)| a < b;
+        let lanes = self.0.into_iter().zip(limit.0).enumerate();
+        lanes.map(|(l, pair)| u8::from(!below(pair)) << l).sum()
+    }
+    #[inline(always)]
     fn power_of_two(self) -> Self {
         Plain::map(|l| f64::from_bits(self.0[l].to_bits().wrapping_add(BIAS) << 52))
     }
@@ -332,53 +266,7 @@ mod x86 {
     #[derive(Clone, Copy)]
     pub struct Avx512(__m512d);
 
-    /// One vector of AVX-512.
-    #[derive(Clone, Copy)]
-    pub struct Avx512Singles(__m512);
-
-    impl Singles for Avx512Singles {
-        #[inline(always)]
-        fn splat(value: f32) -> Self {
-            Avx512Singles(unsafe { _mm512_set1_ps(value) })
-        }
-        #[inline(always)]
-        fn load(lanes: &[f32; SINGLES]) -> Self {
-            Avx512Singles(unsafe { _mm512_loadu_ps(lanes.as_ptr()) })
-        }
-        #[inline(always)]
-        fn lanes(self) -> [f32; SINGLES] {
-            let mut out = [0.0; SINGLES];
-            unsafe { _mm512_storeu_ps(out.as_mut_ptr(), self.0) };
-            out
-        }
-        #[inline(always)]
-        fn add(self, b: Self) -> Self {
-            Avx512Singles(unsafe { _mm512_add_ps(self.0, b.0) })
-        }
-        #[inline(always)]
-        fn fma(self, b: Self, c: Self) -> Self {
-            Avx512Singles(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
-        }
-        #[inline(always)]
-        fn fnma(self, b: Self, c: Self) -> Self {
-            Avx512Singles(unsafe { _mm512_fnmadd_ps(self.0, b.0, c.0) })
-        }
-        #[inline(always)]
-        fn abs(self) -> Self {
-            Avx512Singles(unsafe { _mm512_abs_ps(self.0) })
-        }
-        #[inline(always)]
-        fn largest(self) -> f32 {
-            unsafe { _mm512_reduce_max_ps(self.0) }
-        }
-        #[inline(always)]
-        fn not_below(self, limit: f32) -> u16 {
-            unsafe { _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(self.0, _mm512_set1_ps(limit)) }
-        }
-    }
-
     impl Vector for Avx512 {
-        type Singles = Avx512Singles;
         const SUMS: usize = 16;
 
         #[inline(always)]
@@ -431,6 +319,10 @@ mod x86 {
             }
         }
         #[inline(always)]
+        fn not_below(self, limit: Self) -> u8 {
+            unsafe { _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(self.0, limit.0) }
+        }
+        #[inline(always)]
         fn power_of_two(self) -> Self {
             unsafe {
                 let biased = _mm512_add_epi64(_mm512_castpd_si512(self.0), _mm512_set1_epi64(BIAS as i64));
@@ -461,69 +353,7 @@ mod x86 {
         }
     }
 
-    /// Two vectors of AVX2.
-    #[derive(Clone, Copy)]
-    pub struct Avx2Singles(__m256, __m256);
-
-    impl Singles for Avx2Singles {
-        #[inline(always)]
-        fn splat(value: f32) -> Self {
-            let v = unsafe { _mm256_set1_ps(value) };
-            Avx2Singles(v, v)
-        }
-        #[inline(always)]
-        fn load(lanes: &[f32; SINGLES]) -> Self {
-            unsafe { Avx2Singles(_mm256_loadu_ps(lanes.as_ptr()), _mm256_loadu_ps(lanes[8..].as_ptr())) }
-        }
-        #[inline(always)]
-        fn lanes(self) -> [f32; SINGLES] {
-            let mut out = [0.0; SINGLES];
-            unsafe {
-                _mm256_storeu_ps(out.as_mut_ptr(), self.0);
-                _mm256_storeu_ps(out[8..].as_mut_ptr(), self.1);
-            }
-            out
-        }
-        #[inline(always)]
-        fn add(self, b: Self) -> Self {
-            unsafe { Avx2Singles(_mm256_add_ps(self.0, b.0), _mm256_add_ps(self.1, b.1)) }
-        }
-        #[inline(always)]
-        fn fma(self, b: Self, c: Self) -> Self {
-            unsafe { Avx2Singles(_mm256_fmadd_ps(self.0, b.0, c.0), _mm256_fmadd_ps(self.1, b.1, c.1)) }
-        }
-        #[inline(always)]
-        fn fnma(self, b: Self, c: Self) -> Self {
-            unsafe { Avx2Singles(_mm256_fnmadd_ps(self.0, b.0, c.0), _mm256_fnmadd_ps(self.1, b.1, c.1)) }
-        }
-        #[inline(always)]
-        fn abs(self) -> Self {
-            unsafe {
-                let sign = _mm256_set1_ps(-0.0);
-                Avx2Singles(_mm256_andnot_ps(sign, self.0), _mm256_andnot_ps(sign, self.1))
-            }
-        }
-        #[inline(always)]
-        fn largest(self) -> f32 {
-            unsafe {
-                let eight = _mm256_max_ps(self.0, self.1);
-                let four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
-                let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
-                _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
-            }
-        }
-        #[inline(always)]
-        fn not_below(self, limit: f32) -> u16 {
-            unsafe {
-                let limit = _mm256_set1_ps(limit);
-                let bits = |v| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLT_UQ>(v, limit)) as u16;
-                bits(self.0) | bits(self.1) << 8
-            }
-        }
-    }
-
     impl Vector for Avx2 {
-        type Singles = Avx2Singles;
         const SUMS: usize = 4;
 
         #[inline(always)]
@@ -578,6 +408,14 @@ mod x86 {
                 let low = _mm256_cmp_pd::<_CMP_LT_OQ>(self.0, limit.0);
                 let high = _mm256_cmp_pd::<_CMP_LT_OQ>(self.1, limit.1);
                 Avx2(_mm256_blendv_pd(no.0, yes.0, low), _mm256_blendv_pd(no.1, yes.1, high))
+            }
+        }
+        #[inline(always)]
+        fn not_below(self, limit: Self) -> u8 {
+            unsafe {
+                let low = _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NLT_UQ>(self.0, limit.0));
+                let high = _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NLT_UQ>(self.1, limit.1));
+                (low | high << 4) as u8
             }
         }
         #[inline(always)]

@@ -23,6 +23,11 @@ impl EmSums {
         EmSums { panel: Sums::default(), ledger: Ledger::new(model.k, model.d), is_sparse: false }
     }
 
+    /// For a search that begins with what a first pass at its start has found out.
+    pub fn after(ledger: Ledger) -> Self {
+        EmSums { panel: Sums::default(), ledger, is_sparse: true }
+    }
+
     /// The last pass was over sparse rows, and found every settled row where it had been.
     pub fn settled_rows_unmoved(&self) -> bool {
         self.is_sparse && self.ledger.moved() == 0
@@ -54,7 +59,7 @@ impl Gmm {
     /// The pass of an EM step. Over sparse rows one that is not thorough leaves settled rows where they are, and the
     /// objective is an upper bound.
     pub(super) fn em_pass(&self, theta: &[f64], f: &Measure, thorough: bool, sums: &mut EmSums) -> f64 {
-        let mixture = self.expand(theta);
+        let mixture = self.expand(theta, sums.ledger.order());
         sums.is_sparse = mixture.is_some();
         let Some(mixture) = mixture else { return self.pass(theta, f, false, &mut sums.panel) };
         let ledger = &mut sums.ledger;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use self::em::EmSums;
 use self::joint::{MixtureJoint, MixtureMeasure};
-use super::{Block, Collapse, Context, Model, Support};
+use super::{Block, Collapse, Context, Model, Search, Support};
 use crate::bayes::Joint;
 use crate::config::{Count, Gamma, Positive};
 use crate::data::Dataset;
@@ -160,6 +160,9 @@ struct Gmm {
 const SPARSE_COLUMNS: usize = 64;
 const SPARSE_SHARE: f64 = 0.5;
 
+/// Searches over sparse rows that share their first E step.
+const SPARSE_BLOCK: usize = 32;
+
 fn is_sparse(data: &Dataset) -> bool {
     let zeros = data.x.iter().filter(|x| **x == 0.0).count();
     data.d() >= SPARSE_COLUMNS && zeros as f64 >= SPARSE_SHARE * data.x.len() as f64
@@ -195,12 +198,12 @@ impl Gmm {
         }
     }
 
-    /// θ prepared for the kernels over sparse rows, where those are in use and exact at θ.
-    fn expand(&self, theta: &[f64]) -> Option<Expanded> {
+    /// θ prepared for the kernels over sparse rows, components in a given order, where those are in use and exact at θ.
+    fn expand(&self, theta: &[f64], order: &[usize]) -> Option<Expanded> {
         if !self.sparse {
             return None;
         }
-        Expanded::new(self.level, self.pi(theta), self.mu(theta), self.sigma2(theta))
+        Expanded::new(self.level, order, self.pi(theta), self.mu(theta), self.sigma2(theta))
     }
 
     /// γ g(θ).
@@ -236,7 +239,19 @@ impl Model for Gmm {
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
-        self.search(f, start)
+        let search = Search { f, start: start.to_vec() };
+        self.search_all(&[search]).pop().expect("one search, one minimum")
+    }
+
+    fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
+        let alike = |a: &Search, b: &Search| {
+            a.start == b.start && std::ptr::eq(a.f.observed(), b.f.observed()) && a.f.observed().n() > 0
+        };
+        searches.chunk_by(alike).flat_map(|searches| self.search_all(searches)).collect()
+    }
+
+    fn block_size(&self) -> usize {
+        if self.sparse { SPARSE_BLOCK } else { 1 }
     }
 
     fn is_likelihood(&self) -> bool {
@@ -244,7 +259,7 @@ impl Model for Gmm {
     }
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
-        match self.expand(theta) {
+        match self.expand(theta, &Vec::from_iter(0..self.k)) {
             Some(mixture) => sparse::log_density(self.level, at.sparse_rows(), &mixture, out),
             None => log_density(self.level, at.panel(), &self.prepare(theta), out),
         }

@@ -4,8 +4,10 @@ use super::Gmm;
 use super::em::{EmSums, NOISE};
 use super::newton::System;
 use crate::kernel::mixture::Sums;
+use crate::kernel::sparse::{Moments, Opening};
+use crate::model::Search;
 use crate::optim::{Minimum, Status};
-use crate::process::Measure;
+use crate::process::{Atoms, Measure};
 
 /// EM steps before the first Newton step: enough that a search ends in the basin that EM alone would end in.
 const EM_FIRST: usize = 30;
@@ -28,14 +30,36 @@ struct Point {
     value: f64,
 }
 
+/// The atoms that all draws share but for the weights, unless there are no data.
+fn first_atoms<'a>(search: &Search<'a>) -> Option<Atoms<'a>> {
+    search.f.atoms().next()
+}
+
 impl Gmm {
-    pub(super) fn search(&self, f: &Measure, start: &[f64]) -> Minimum {
+    /// Searches from one start. Over sparse rows they share the first E step: their rows differ in weights alone.
+    pub(super) fn search_all(&self, searches: &[Search]) -> Vec<Minimum> {
+        let start = &searches[0].start;
         // A component at infinity has no mass, so the loss alone would not tell.
         if start.iter().any(|t| !t.is_finite()) {
-            return Minimum::failed(start.to_vec(), 0);
+            return searches.iter().map(|_| Minimum::failed(start.clone(), 0)).collect();
         }
-        let mut sums = EmSums::new(self);
-        let mut here = Point { theta: self.admissible(start), value: f64::INFINITY };
+        let start = self.admissible(start);
+        let rows = first_atoms(&searches[0]).filter(|_| self.sparse).map(|atoms| atoms.sparse_rows());
+        let expand = |order: &[usize]| self.expand(&start, order);
+        let opening = rows.and_then(|rows| Opening::new(self.level, rows, self.k, expand).map(|o| (rows, o)));
+        let Some((rows, opening)) = opening else {
+            return searches.iter().map(|s| self.search(s.f, &start, EmSums::new(self))).collect();
+        };
+        let w: Vec<&[f64]> = searches.iter().filter_map(first_atoms).map(|atoms| atoms.w).collect();
+        let moments = opening.moments(self.level, rows, self.k, self.d, &w);
+        let search = |(s, moments): (&Search, Moments)| {
+            self.search(s.f, &start, EmSums::after(opening.ledger(moments)))
+        };
+        searches.iter().zip(moments).map(search).collect()
+    }
+
+    fn search(&self, f: &Measure, start: &[f64], mut sums: EmSums) -> Minimum {
+        let mut here = Point { theta: start.to_vec(), value: f64::INFINITY };
         let accelerate = self.change.is_none() && self.k * (1 + 2 * self.d) <= NEWTON_PARAMETERS;
         if accelerate && self.max_iterations > EM_FIRST {
             let mut theta = here.theta;
