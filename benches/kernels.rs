@@ -139,7 +139,7 @@ fn sparse_e_step(bencher: Bencher, (pass, level): (&str, Level)) {
     let x = Array2::from_shape_fn((n, d), |(i, j)| centre(i % k, j) * (1.0 + 0.1 * wave(i + j * n)));
     let (rows, w) = (SparseRows::new(x.view()), weights(n));
     let mean: Vec<f64> = (0..k * d).map(|i| centre(i / d, i % d)).collect();
-    let mixture = Expanded::new(level, &Vec::from_iter(0..k), &vec![0.1; k], &mean, &vec![0.01; k * d]);
+    let mixture = Expanded::new(level, &vec![0.1; k], &mean, &vec![0.01; k * d]);
     let mixture = mixture.expect("means are near zero");
     let mut ledger = Ledger::new(k, d);
     let one = |ledger: &mut Ledger| {

@@ -127,16 +127,16 @@ impl Dataset {
     pub fn moments(&self) -> Vec<(f64, f64)> {
         let n = self.mass();
         // Row after row, as they lie in memory.
-        let average = |of: &dyn Fn(usize, f64) -> f64| -> Vec<f64> {
-            let mut sums = vec![0.0; self.d()];
-            for (i, row) in self.x.outer_iter().enumerate() {
-                let c = self.weight(i);
-                sums.iter_mut().enumerate().zip(row).for_each(|((j, sum), v)| *sum += c * of(j, *v));
-            }
-            sums.into_iter().map(|sum| sum / n).collect()
-        };
-        let mean = average(&|_, v| v);
-        let variance = average(&|j, v| (v - mean[j]) * (v - mean[j]));
+        let (mut mean, mut variance) = (vec![0.0; self.d()], vec![0.0; self.d()]);
+        for (i, row) in self.x.outer_iter().enumerate() {
+            let c = self.weight(i) / n;
+            mean.iter_mut().zip(row).for_each(|(mean, v)| *mean += c * v);
+        }
+        for (i, row) in self.x.outer_iter().enumerate() {
+            let c = self.weight(i) / n;
+            let columns = variance.iter_mut().zip(&mean).zip(row);
+            columns.for_each(|((variance, mean), v)| *variance += c * (v - mean) * (v - mean));
+        }
         mean.into_iter().zip(variance).collect()
     }
 }

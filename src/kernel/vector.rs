@@ -48,6 +48,8 @@ pub trait Vector: Copy {
     fn if_below(self, limit: Self, yes: Self, no: Self) -> Self;
     /// A bit for each lane that is not below the limit: NaN is not.
     fn not_below(self, limit: Self) -> u8;
+    /// Asks for memory that will be read soon. A hint: plain code does without.
+    fn fetch<T>(_: &[T]) {}
     /// 2ᵏ from a double whose low bits hold the integer k.
     fn power_of_two(self) -> Self;
     /// e and m with self = 2ᵉ m and √½ ≤ m < √2, for positive normal numbers.
@@ -262,6 +264,14 @@ mod x86 {
     use super::*;
     use std::arch::x86_64::*;
 
+    /// Each line of the cache that holds some of the items.
+    #[inline(always)]
+    fn fetch<T>(items: &[T]) {
+        for item in items.iter().step_by((64 / size_of::<T>()).max(1)) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast()) };
+        }
+    }
+
     /// One vector of AVX-512.
     #[derive(Clone, Copy)]
     pub struct Avx512(__m512d);
@@ -321,6 +331,10 @@ mod x86 {
         #[inline(always)]
         fn not_below(self, limit: Self) -> u8 {
             unsafe { _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(self.0, limit.0) }
+        }
+        #[inline(always)]
+        fn fetch<T>(items: &[T]) {
+            fetch(items);
         }
         #[inline(always)]
         fn power_of_two(self) -> Self {
@@ -417,6 +431,10 @@ mod x86 {
                 let high = _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NLT_UQ>(self.1, limit.1));
                 (low | high << 4) as u8
             }
+        }
+        #[inline(always)]
+        fn fetch<T>(items: &[T]) {
+            fetch(items);
         }
         #[inline(always)]
         fn power_of_two(self) -> Self {

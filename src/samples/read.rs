@@ -234,21 +234,15 @@ impl Samples {
         let kind = self.kind();
         while summaries.len() < names.len() {
             let left = names.len() - summaries.len();
-            let mut strip: Vec<Vec<f64>> = vec![Vec::new(); left.min(rows.map_or(left, fit))];
-            strip.iter_mut().for_each(|column| column.reserve_exact(rows.unwrap_or(0)));
+            let mut strip = Strip::new(left.min(rows.map_or(left, fit)), rows.unwrap_or(0), fit);
             let first = summaries.len();
             let mut groups = Groups::default();
-            self.scan(first..first + strip.len(), |statistics, theta| {
+            self.scan(first..first + strip.columns.len(), |statistics, theta| {
                 let failed = statistics[STATUS] == f64::from(Status::Failed as u8);
                 if failed || repeat.is_some_and(|r| statistics[REPEAT] != r as f64) {
                     return true;
                 }
-                // A text tells only at its end how many rows it has: columns that would grow to too much are left to
-                // the next strip.
-                if strip[0].len() == strip[0].capacity() {
-                    strip.truncate(fit((2 * strip[0].len()).max(4)));
-                }
-                strip.iter_mut().zip(theta).for_each(|(column, value)| column.push(*value));
+                strip.add(theta);
                 match kind {
                     Kind::Independent => {}
                     Kind::Chains => groups.add([statistics[REPEAT], statistics[RESTART]], 0.0),
@@ -256,8 +250,9 @@ impl Samples {
                 }
                 true
             })?;
-            rows = rows.or(Some(strip[0].len()));
-            let names = &names[first..first + strip.len()];
+            let columns = strip.end();
+            rows = rows.or(Some(columns[0].len()));
+            let names = &names[first..first + columns.len()];
             let weights = if matches!(kind, Kind::Weighted(_)) { groups.weights() } else { Vec::new() };
             let of = |(name, values): (&String, Vec<f64>)| match kind {
                 Kind::Independent => Summary::of(name, values),
@@ -267,9 +262,54 @@ impl Samples {
                     &values.into_iter().zip(weights.iter().copied()).collect::<Vec<_>>(),
                 ),
             };
-            summaries.par_extend(names.par_iter().zip(strip).map(of));
+            summaries.par_extend(names.par_iter().zip(columns).map(of));
         }
         Ok(summaries)
+    }
+}
+
+/// Rows that are turned into columns together: one value at a time would touch as many pages as there are columns.
+const TOGETHER: usize = 32;
+
+/// Columns of a table that comes row by row.
+struct Strip<F> {
+    columns: Vec<Vec<f64>>,
+    /// Rows that are not in the columns yet, and how long one is.
+    waiting: Vec<f64>,
+    width: usize,
+    /// How many columns of so many rows fit the memory.
+    fit: F,
+}
+
+impl<F: Fn(usize) -> usize> Strip<F> {
+    fn new(width: usize, rows: usize, fit: F) -> Self {
+        let columns = (0..width).map(|_| Vec::with_capacity(rows)).collect();
+        Strip { columns, waiting: Vec::with_capacity(TOGETHER * width), width, fit }
+    }
+
+    fn add(&mut self, row: &[f64]) {
+        self.waiting.extend_from_slice(&row[..self.width]);
+        if self.waiting.len() == TOGETHER * self.width {
+            self.turn();
+        }
+    }
+
+    fn turn(&mut self) {
+        let rows = self.columns[0].len() + self.waiting.len() / self.width;
+        // A text tells only at its end how many rows it has: columns that would grow to too much are left to the next
+        // strip.
+        if rows > self.columns[0].capacity() {
+            self.columns.truncate((self.fit)((2 * rows).max(4)));
+        }
+        for (j, column) in self.columns.iter_mut().enumerate() {
+            column.extend(self.waiting.iter().skip(j).step_by(self.width));
+        }
+        self.waiting.clear();
+    }
+
+    fn end(mut self) -> Vec<Vec<f64>> {
+        self.turn();
+        self.columns
     }
 }
 

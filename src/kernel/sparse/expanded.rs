@@ -20,6 +20,8 @@ pub struct Expanded {
     pub(super) base: Vec<Lanes>,
     /// For each one or two groups of eight components, column after column: a and b.
     pub(super) slopes: Vec<Slopes>,
+    /// Σⱼ μ²/2σ² of each lane: Σⱼ yⱼ (aₖⱼ − yⱼ bₖⱼ) is never larger.
+    pub(super) squares: Vec<Lanes>,
 }
 
 /// a and b of eight components in one column, each in one line of the cache.
@@ -31,23 +33,18 @@ pub(super) struct Slopes {
 }
 
 impl Expanded {
-    /// π, and μ and σ² component after component; `order` is that of the lanes. `None` if a mean is so many standard
-    /// deviations from zero that the squares would cancel.
-    pub fn new(
-        level: Level,
-        order: &[usize],
-        pi: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-    ) -> Option<Expanded> {
+    /// π, and μ and σ² component after component. `None` if a mean is so many standard deviations from zero that the
+    /// squares would cancel.
+    pub fn new(level: Level, pi: &[f64], mean: &[f64], variance: &[f64]) -> Option<Expanded> {
         let d = mean.len() / pi.len();
-        let live: Vec<usize> = order.iter().copied().filter(|&k| pi[k] > 0.0).collect();
+        let live: Vec<usize> = (0..pi.len()).filter(|&k| pi[k] > 0.0).collect();
         let groups = live.len().div_ceil(LANES);
         let zero = Slopes { a: [0.0; LANES], b: [0.0; LANES] };
         let mut expanded = Expanded {
             d,
             base: vec![[f64::NEG_INFINITY; LANES]; groups],
             slopes: vec![zero; groups * d],
+            squares: vec![[0.0; LANES]; groups],
             live,
         };
         for at in 0..expanded.live.len() {
@@ -66,6 +63,7 @@ impl Expanded {
                 return None;
             }
             let log_scale = d as f64 * libm::log(TAU) + sum_ln(level, variance);
+            expanded.squares[group][lane] = 0.5 * square;
             expanded.base[group][lane] = libm::log(pi[k]) - 0.5 * (log_scale + square);
         }
         Some(expanded)
@@ -95,7 +93,7 @@ impl Expanded {
         self.slopes[start..start + G * columns.len()].as_chunks::<G>().0
     }
 
-    /// Σⱼ yⱼ (aₖⱼ − yⱼ bₖⱼ) of the rows `picked`, all of one band. Those of the pth row and group g go to `at(p, g)`.
+    /// Σⱼ yⱼ (aₖⱼ − yⱼ bₖⱼ) of the rows `picked`, a band or so of them. Those of the pth row and group g go to `at(p, g)`.
     #[inline(always)]
     pub(super) fn sums<V: Vector>(
         &self,
@@ -124,6 +122,12 @@ impl Expanded {
         for tile in 0..rows.tiles() {
             let slopes = self.tile::<G>(first, tile);
             for (p, &i) in picked.iter().enumerate() {
+                // Rows that are picked here and there would each be waited for.
+                if let Some(&next) = picked.get(p + 1) {
+                    let (columns, values) = rows.cells(next, tile);
+                    V::fetch(columns);
+                    V::fetch(values);
+                }
                 let (columns, values) = rows.cells(i, tile);
                 let zero = [V::splat(0.0); G];
                 let (mut even, mut odd) = (zero, zero);

@@ -20,7 +20,7 @@ const FEWEST: usize = 48;
 const WITNESSES: usize = 16;
 
 /// Σⱼ yⱼ (aₖⱼ − yⱼ bₖⱼ) of every row.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Kept {
     /// Which component each lane holds; none if nothing is kept.
     live: Vec<usize>,
@@ -41,6 +41,22 @@ struct Error {
     size: Lanes,
 }
 
+impl Clone for Kept {
+    fn clone(&self) -> Self {
+        let mut kept = Kept::default();
+        kept.clone_from(self);
+        kept
+    }
+
+    /// In the memory that is there: every search of a block begins with a copy.
+    fn clone_from(&mut self, other: &Self) {
+        self.live.clone_from(&other.live);
+        self.slopes.clone_from(&other.slopes);
+        self.sums.clone_from(&other.sums);
+        self.groups.clone_from(&other.groups);
+    }
+}
+
 /// Bounds on log πₖNₖ less the sums that are kept.
 pub(super) struct Bounds {
     low: Vec<Lanes>,
@@ -48,6 +64,11 @@ pub(super) struct Bounds {
 }
 
 impl Kept {
+    /// Whether to keep the sums of so many cells is of use.
+    pub fn pays(rows: &SparseRows, mixture: &Expanded) -> bool {
+        rows.count() >= FEWEST * mixture.d
+    }
+
     /// Brings the sums near to those of `mixture`. True if they are exact now, in every row. The sums of minor
     /// components are only brought so near that rows of the others can be told from theirs.
     #[inline(always)]
@@ -55,8 +76,7 @@ impl Kept {
         if self.exact_for(mixture) {
             return true;
         }
-        let again = self.live != mixture.live || rows.count() < FEWEST * mixture.d;
-        let exact = again || !self.catch_up::<V>(rows, mixture, minor);
+        let exact = self.live != mixture.live || !self.catch_up::<V>(rows, mixture, minor);
         if exact {
             self.start_over::<V>(rows, mixture);
         }
@@ -151,17 +171,14 @@ impl Kept {
         let mut lags = self.lags::<V>(by, mixture, g, &keep);
         let mut witnesses = Vec::new();
         if is_minor.contains(&true) {
-            let alone = Alone::new::<V>(by, mixture, g, &is_minor);
             // If a component has moved, that rows were far from where it was does not tell how far they are from where
             // it is. Then more is known of it without what is kept than with it.
-            keep = std::array::from_fn(|l| f64::from(!is_minor[l] || alone.up[l] >= lags.total_up[l]));
+            let squares = &mixture.squares[g];
+            keep = std::array::from_fn(|l| f64::from(!is_minor[l] || squares[l] >= lags.total_up[l]));
             if keep != [1.0; LANES] {
                 lags = self.lags::<V>(by, mixture, g, &keep);
             }
-            let changes =
-                |j: usize, l: usize| is_minor[l] && (lags.up[j][l] != 0.0 || lags.down[j][l] != 0.0);
-            witnesses = alone.witnesses();
-            witnesses.retain(|&j| (0..LANES).any(|l| changes(j, l)));
+            witnesses = witnesses_of::<V>(by, mixture, g, &is_minor);
         }
         let limit = V::load(&is_minor.map(|minor| if minor { f64::INFINITY } else { LAG }));
         let per_limit = V::load(&is_minor.map(|minor| if minor { 0.0 } else { 1.0 / LAG }));
@@ -170,7 +187,8 @@ impl Kept {
             let relative = V::load(up).max(V::load(down)).mul(per_limit).lanes();
             order.push((relative.into_iter().fold(0.0, f64::max) * by.per_count[j], j));
         }
-        for &j in &witnesses {
+        let changes = |j: usize, l: usize| is_minor[l] && (lags.up[j][l] != 0.0 || lags.down[j][l] != 0.0);
+        for &j in witnesses.iter().filter(|&&j| (0..LANES).any(|l| changes(j, l))) {
             order[j].0 = f64::INFINITY;
         }
         order.sort_unstable_by(|x, y| x.0.total_cmp(&y.0));
@@ -253,42 +271,6 @@ struct Lags {
     size: Lanes,
 }
 
-/// Minor components by themselves, whatever was kept of them.
-struct Alone {
-    /// The largest Σⱼ yⱼ (aₖⱼ − yⱼ bₖⱼ) that a row could have.
-    up: Lanes,
-    /// For each column the mean over the rows of (y − μ)²/2σ², of the component where it is least.
-    misfit: Vec<(f64, usize)>,
-}
-
-impl Alone {
-    #[inline(always)]
-    fn new<V: Vector>(by: &ByColumn, mixture: &Expanded, g: usize, is_minor: &[bool; LANES]) -> Self {
-        let mut total = V::splat(0.0);
-        let mut misfit = Vec::with_capacity(mixture.d);
-        for (j, &[first, second]) in by.means.iter().enumerate() {
-            let slopes = &mixture.slopes[mixture.place(g, j)];
-            let (a, b) = (V::load(&slopes.a), V::load(&slopes.b));
-            total = total.add(extremes::<V>(slopes, by.ranges[j]).0);
-            let square = a.mul(a).div(b.mul(V::splat(4.0)));
-            let mean = b.fma(V::splat(second), square).sub(a.mul(V::splat(first))).lanes();
-            let minor = mean.into_iter().zip(is_minor).filter(|(_, is_minor)| **is_minor);
-            misfit.push((minor.map(|(mean, _)| mean).fold(f64::INFINITY, f64::min), j));
-        }
-        Alone { up: total.lanes(), misfit }
-    }
-
-    /// Columns that rows of others are least likely to share with any of the components.
-    fn witnesses(self) -> Vec<usize> {
-        let mut columns = self.misfit;
-        if columns.len() > WITNESSES {
-            columns.select_nth_unstable_by(WITNESSES, |x, y| y.0.total_cmp(&x.0));
-            columns.truncate(WITNESSES);
-        }
-        columns.into_iter().map(|(_, j)| j).collect()
-    }
-}
-
 /// What a group of components goes through from one step to the next.
 #[derive(Default)]
 struct Changes {
@@ -335,6 +317,31 @@ fn extremes<V: Vector>(slopes: &Slopes, [least, most]: [f64; 2]) -> (V, V) {
     let highest = first.max(last).max(peak).max(zero);
     let lowest = zero.sub(first).max(zero.sub(last)).max(zero.sub(peak)).max(zero);
     (highest, lowest)
+}
+
+/// Columns that rows of others are least likely to share with any of the minor components: the mean over the rows of
+/// (y − μ)²/2σ² is largest, for the component where it is least.
+#[inline(always)]
+fn witnesses_of<V: Vector>(
+    by: &ByColumn,
+    mixture: &Expanded,
+    g: usize,
+    is_minor: &[bool; LANES],
+) -> Vec<usize> {
+    let mut misfits = Vec::with_capacity(mixture.d);
+    for (j, &[first, second]) in by.means.iter().enumerate() {
+        let slopes = &mixture.slopes[mixture.place(g, j)];
+        let (a, b) = (V::load(&slopes.a), V::load(&slopes.b));
+        let square = a.mul(a).div(b.mul(V::splat(4.0)));
+        let misfit = b.fma(V::splat(second), square).sub(a.mul(V::splat(first))).lanes();
+        let minor = misfit.into_iter().zip(is_minor).filter(|(_, is_minor)| **is_minor);
+        misfits.push((minor.map(|(misfit, _)| misfit).fold(f64::INFINITY, f64::min), j));
+    }
+    if misfits.len() > WITNESSES {
+        misfits.select_nth_unstable_by(WITNESSES, |x, y| y.0.total_cmp(&x.0));
+        misfits.truncate(WITNESSES);
+    }
+    misfits.into_iter().map(|(_, j)| j).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The E step over sparse rows, and what it remembers from pass to pass.
 
-use std::cmp::Reverse;
-
 use super::expanded::{Expanded, add_base, exponentials};
 use super::kept::Kept;
 use super::rows::{BAND, SparseRows, TILE};
@@ -22,6 +20,15 @@ pub struct Moments {
 impl Moments {
     pub fn new(k: usize, d: usize) -> Self {
         Moments { d, mass: vec![0.0; k], moments: vec![[0.0; 2]; k * d] }
+    }
+
+    /// All zeros.
+    fn clear(&mut self, k: usize, d: usize) {
+        self.d = d;
+        self.mass.clear();
+        self.mass.resize(k, 0.0);
+        self.moments.clear();
+        self.moments.resize(k * d, [0.0; 2]);
     }
 
     pub fn of(&self, k: usize) -> &[[f64; 2]] {
@@ -79,8 +86,6 @@ pub struct Ledger {
     pub(super) owners: Vec<Vec<u32>>,
     /// Their log densities.
     kept: Vec<Kept>,
-    /// Components in the order of their lanes.
-    order: Vec<usize>,
     settled: Moments,
     /// Sums of the current pass over the open rows; after it, over all.
     pub(super) sums: Moments,
@@ -91,17 +96,12 @@ pub struct Ledger {
 impl Ledger {
     /// All rows open.
     pub fn new(k: usize, d: usize) -> Self {
-        Ledger { settled: Moments::new(k, d), order: (0..k).collect(), ..Ledger::default() }
-    }
-
-    /// The order that components of the mixtures must have.
-    pub fn order(&self) -> &[usize] {
-        &self.order
+        Ledger { settled: Moments::new(k, d), ..Ledger::default() }
     }
 
     /// Before a pass.
     pub fn begin(&mut self) {
-        self.sums = Moments::new(self.settled.mass.len(), self.settled.d);
+        self.sums.clear(self.settled.mass.len(), self.settled.d);
         self.log_lik = 0.0;
         self.moved = 0;
     }
@@ -161,25 +161,13 @@ fn owner_and_largest(mixture: &Expanded, joint: &[Line]) -> (u32, f64) {
 pub struct Opening {
     owners: Vec<u32>,
     kept: Kept,
-    order: Vec<usize>,
 }
 
 impl Opening {
-    /// `expand` makes the mixture of k components at θ, with its lanes in an order; `None` if it does not.
-    pub fn new(
-        level: Level,
-        rows: &SparseRows,
-        k: usize,
-        expand: impl Fn(&[usize]) -> Option<Expanded>,
-    ) -> Option<Self> {
-        let order = (0..k).collect();
-        let mut opening = Opening { owners: vec![OPEN; rows.n()], kept: Kept::default(), order };
-        open(level, rows, &expand(&opening.order)?, &mut opening);
-        // Components that share a line of the cache are visited together: the large ones in one, the small in another.
-        let counts = counts(&opening.owners, k);
-        opening.order.sort_by_key(|&c| Reverse(counts[c]));
-        open(level, rows, &expand(&opening.order)?, &mut opening);
-        Some(opening)
+    pub fn new(level: Level, rows: &SparseRows, mixture: &Expanded) -> Self {
+        let mut opening = Opening { owners: vec![OPEN; rows.n()], kept: Kept::default() };
+        open(level, rows, mixture, &mut opening);
+        opening
     }
 
     /// The sums of the settled rows, for each of several sets of weights.
@@ -193,15 +181,13 @@ impl Opening {
         all
     }
 
-    /// What a search knows of its first rows after the pass.
-    pub fn ledger(&self, settled: Moments) -> Ledger {
-        Ledger {
-            owners: vec![self.owners.clone()],
-            kept: vec![self.kept.clone()],
-            order: self.order.clone(),
-            settled,
-            ..Ledger::default()
-        }
+    /// Makes `ledger` what a search knows of its rows after the pass; its memory is used again.
+    pub fn begin(&self, ledger: &mut Ledger, settled: Moments) {
+        ledger.owners.resize(1, Vec::new());
+        ledger.owners[0].clone_from(&self.owners);
+        ledger.kept.resize(1, Kept::default());
+        ledger.kept[0].clone_from(&self.kept);
+        ledger.settled = settled;
     }
 }
 
@@ -275,29 +261,29 @@ fn e_step_body<V: Vector>(
 ) {
     let groups = mixture.groups();
     let (mut owners, mut kept) = ledger.take(part, rows.n());
-    let exact = thorough && kept.follow::<V>(rows, mixture, &minor(&owners, ledger.settled.mass.len()));
+    let keeps = thorough && Kept::pays(rows, mixture);
+    let exact = keeps && kept.follow::<V>(rows, mixture, &minor(&owners, ledger.settled.mass.len()));
     let bounds = kept.bounds(mixture);
     let mut lanes = vec![None; ledger.settled.mass.len()];
     mixture.live.iter().enumerate().for_each(|(lane, &k)| lanes[k] = Some(lane));
-    let mut joint = vec![Line::default(); groups * BAND];
-    let mut doubtful = Vec::with_capacity(BAND);
-    let (mut in_doubt, mut open) = (0, 0);
-    for band in rows.bands() {
-        doubtful.clear();
-        for i in band {
-            let stays = match lanes.get(owners[i] as usize) {
-                Some(Some(lane)) => !thorough || kept.is_settled::<V>(&bounds, i, *lane),
-                _ => false,
-            };
-            if !stays {
-                doubtful.push(i);
-            }
+    let mut doubtful = Vec::new();
+    for (i, owner) in owners.iter().enumerate() {
+        let stays = match lanes.get(*owner as usize) {
+            Some(Some(lane)) if keeps => kept.is_settled::<V>(&bounds, i, *lane),
+            Some(Some(_)) => !thorough,
+            _ => false,
+        };
+        if !stays {
+            doubtful.push(i);
         }
-        in_doubt += doubtful.len();
+    }
+    let mut joint = vec![Line::default(); groups * BAND];
+    let mut open = 0;
+    for doubtful in doubtful.chunks(BAND) {
         if exact {
             doubtful.iter().zip(joint.chunks_exact_mut(groups)).for_each(|(&i, joint)| kept.copy(i, joint));
-        } else if !doubtful.is_empty() {
-            mixture.sums::<V>(rows, &doubtful, |p, g| p * groups + g, &mut joint);
+        } else {
+            mixture.sums::<V>(rows, doubtful, |p, g| p * groups + g, &mut joint);
         }
         for (&i, joint) in doubtful.iter().zip(joint.chunks_exact_mut(groups)) {
             add_base::<V>(mixture, joint);
@@ -315,8 +301,8 @@ fn e_step_body<V: Vector>(
             }
         }
     }
-    if thorough {
-        kept.judge(if exact { open } else { in_doubt }, rows.n());
+    if keeps {
+        kept.judge(if exact { open } else { doubtful.len() }, rows.n());
     }
     (ledger.owners[part], ledger.kept[part]) = (owners, kept);
 }
@@ -327,7 +313,8 @@ const MINOR: f64 = 0.02;
 
 /// Which components are minor.
 fn minor(owners: &[u32], k: usize) -> Vec<bool> {
-    let counts = counts(owners, k);
+    let mut counts = vec![0; k];
+    owners.iter().filter(|owner| **owner != OPEN).for_each(|owner| counts[*owner as usize] += 1);
     let mut order: Vec<usize> = (0..k).collect();
     order.sort_by_key(|&c| counts[c]);
     let (mut minor, mut rows) = (vec![false; k], 0);
@@ -336,11 +323,4 @@ fn minor(owners: &[u32], k: usize) -> Vec<bool> {
         minor[c] = rows as f64 <= MINOR * owners.len() as f64;
     }
     minor
-}
-
-/// Rows settled on each component.
-fn counts(owners: &[u32], k: usize) -> Vec<usize> {
-    let mut counts = vec![0; k];
-    owners.iter().filter(|owner| **owner != OPEN).for_each(|owner| counts[*owner as usize] += 1);
-    counts
 }

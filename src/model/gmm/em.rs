@@ -2,7 +2,7 @@
 
 use super::Gmm;
 use crate::kernel::mixture::{Sums, e_step, e_step_blind, newton_step};
-use crate::kernel::sparse::{self, Ledger};
+use crate::kernel::sparse::{self, Ledger, Moments, Opening};
 use crate::process::Measure;
 
 /// EM whose steps shrink no faster than this is not extrapolated beyond it.
@@ -24,8 +24,8 @@ impl EmSums {
     }
 
     /// For a search that begins with what a first pass at its start has found out.
-    pub fn after(ledger: Ledger) -> Self {
-        EmSums { panel: Sums::default(), ledger, is_sparse: true }
+    pub fn after(&mut self, opening: &Opening, settled: Moments) {
+        opening.begin(&mut self.ledger, settled);
     }
 
     /// The last pass was over sparse rows, and found every settled row where it had been.
@@ -59,7 +59,7 @@ impl Gmm {
     /// The pass of an EM step. Over sparse rows one that is not thorough leaves settled rows where they are, and the
     /// objective is an upper bound.
     pub(super) fn em_pass(&self, theta: &[f64], f: &Measure, thorough: bool, sums: &mut EmSums) -> f64 {
-        let mixture = self.expand(theta, sums.ledger.order());
+        let mixture = self.expand(theta);
         sums.is_sparse = mixture.is_some();
         let Some(mixture) = mixture else { return self.pass(theta, f, false, &mut sums.panel) };
         let ledger = &mut sums.ledger;

@@ -198,12 +198,12 @@ impl Gmm {
         }
     }
 
-    /// θ prepared for the kernels over sparse rows, components in a given order, where those are in use and exact at θ.
-    fn expand(&self, theta: &[f64], order: &[usize]) -> Option<Expanded> {
+    /// θ prepared for the kernels over sparse rows, where those are in use and exact at θ.
+    fn expand(&self, theta: &[f64]) -> Option<Expanded> {
         if !self.sparse {
             return None;
         }
-        Expanded::new(self.level, order, self.pi(theta), self.mu(theta), self.sigma2(theta))
+        Expanded::new(self.level, self.pi(theta), self.mu(theta), self.sigma2(theta))
     }
 
     /// γ g(θ).
@@ -259,7 +259,7 @@ impl Model for Gmm {
     }
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
-        match self.expand(theta, &Vec::from_iter(0..self.k)) {
+        match self.expand(theta) {
             Some(mixture) => sparse::log_density(self.level, at.sparse_rows(), &mixture, out),
             None => log_density(self.level, at.panel(), &self.prepare(theta), out),
         }

@@ -45,29 +45,30 @@ impl Gmm {
         }
         let start = self.admissible(start);
         let rows = first_atoms(&searches[0]).filter(|_| self.sparse).map(|atoms| atoms.sparse_rows());
-        let expand = |order: &[usize]| self.expand(&start, order);
-        let opening = rows.and_then(|rows| Opening::new(self.level, rows, self.k, expand).map(|o| (rows, o)));
-        let Some((rows, opening)) = opening else {
-            return searches.iter().map(|s| self.search(s.f, &start, EmSums::new(self))).collect();
+        let (Some(rows), Some(mixture)) = (rows, self.expand(&start)) else {
+            return searches.iter().map(|s| self.search(s.f, &start, &mut EmSums::new(self))).collect();
         };
+        let opening = Opening::new(self.level, rows, &mixture);
         let w: Vec<&[f64]> = searches.iter().filter_map(first_atoms).map(|atoms| atoms.w).collect();
         let moments = opening.moments(self.level, rows, self.k, self.d, &w);
+        let mut sums = EmSums::new(self);
         let search = |(s, moments): (&Search, Moments)| {
-            self.search(s.f, &start, EmSums::after(opening.ledger(moments)))
+            sums.after(&opening, moments);
+            self.search(s.f, &start, &mut sums)
         };
         searches.iter().zip(moments).map(search).collect()
     }
 
-    fn search(&self, f: &Measure, start: &[f64], mut sums: EmSums) -> Minimum {
+    fn search(&self, f: &Measure, start: &[f64], sums: &mut EmSums) -> Minimum {
         let mut here = Point { theta: start.to_vec(), value: f64::INFINITY };
         let accelerate = self.change.is_none() && self.k * (1 + 2 * self.d) <= NEWTON_PARAMETERS;
         if accelerate && self.max_iterations > EM_FIRST {
             let mut theta = here.theta;
             for _ in 0..EM_FIRST {
-                self.blind_pass(&theta, f, &mut sums);
-                theta = self.m_step(&theta, &sums);
+                self.blind_pass(&theta, f, sums);
+                theta = self.m_step(&theta, sums);
             }
-            return self.newton(f, theta, EM_FIRST, sums.panel);
+            return self.newton(f, theta, EM_FIRST, &mut sums.panel);
         }
         let em = self.max_iterations;
         let mut trial = here.theta.clone();
@@ -80,7 +81,7 @@ impl Gmm {
         for iteration in 1..=em {
             // The last word is never an upper bound.
             thorough |= iteration == em;
-            let value = self.em_pass(&trial, f, thorough, &mut sums);
+            let value = self.em_pass(&trial, f, thorough, sums);
             if !value.is_finite() {
                 return Minimum::failed(trial, iteration);
             }
@@ -98,27 +99,27 @@ impl Gmm {
             here = Point { theta: trial, value };
             let converged = self.em_has_converged(drop, previous_drop, value);
             if converged && thorough {
-                return self.end(here, &sums, iteration, Status::Ok);
+                return self.end(here, sums, iteration, Status::Ok);
             }
-            trial = self.m_step(&here.theta, &sums);
+            trial = self.m_step(&here.theta, sums);
             if unmoved && may_run_ahead && drop.is_finite() {
                 ahead_from = Some((here.clone(), trial.clone(), drop));
             }
             thorough = converged || ahead_from.is_none();
         }
-        self.end(here, &sums, em, Status::MaxIter)
+        self.end(here, sums, em, Status::MaxIter)
     }
 
     /// Newton steps from `start`, damped towards EM: with H the Hessian and D the information of the complete data,
     /// H s = −g is Newton's step and D s = −g is EM's, so (H + λD) s = −g goes from one to the other. λ rises where
     /// H is not positive definite or a step falls short of its promise; no accepted step goes up.
-    fn newton(&self, f: &Measure, start: Vec<f64>, done: usize, mut sums: Sums) -> Minimum {
-        let value = self.pass(&start, f, true, &mut sums);
+    fn newton(&self, f: &Measure, start: Vec<f64>, done: usize, sums: &mut Sums) -> Minimum {
+        let value = self.pass(&start, f, true, sums);
         if !value.is_finite() {
             return Minimum::failed(start, done + 1);
         }
         let mut here = Point { theta: start, value };
-        let mut system = System::new(self, &here.theta, &sums);
+        let mut system = System::new(self, &here.theta, sums);
         let mut damping = 0.0;
         let mut iteration = done + 1;
         loop {
@@ -136,7 +137,7 @@ impl Gmm {
             }
             iteration += 1;
             let trial = self.apply(&here.theta, &step.step);
-            let value = self.pass(&trial, f, true, &mut sums);
+            let value = self.pass(&trial, f, true, sums);
             let gain = (here.value - value) / step.predicted;
             if value.is_nan() || value > here.value + NOISE * here.value.abs() {
                 damping = (damping * DAMPING_UP).max(DAMPING_FIRST);
@@ -146,7 +147,7 @@ impl Gmm {
                 continue;
             }
             here = Point { theta: trial, value };
-            system = System::new(self, &here.theta, &sums);
+            system = System::new(self, &here.theta, sums);
             if gain < BAD {
                 damping = (damping * DAMPING_UP).max(DAMPING_FIRST);
             } else if gain > GOOD {
