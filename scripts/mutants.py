@@ -20,10 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 WEIGHTS = "src/process/weights.rs"
 STEP = "src/model/gmm/step.rs"
 EM = "src/model/gmm/em.rs"
+KEPT = "src/kernel/sparse/kept.rs"
+KEPT_TESTS = "kernel::sparse::kept::tests"
 # The package itself is compiled with less effort than its dependencies: a mutant is run once.
 QUICK = ["--config", "profile.release.package.npl.opt-level=1", "--config", "profile.release.package.npl.debug=false"]
 
-# Name, file, old text, new text, test file, test.
+# Name, file, old text, new text, test file (or lib), test.
 MUTANTS = [
     ("uniform variates instead of exponentials", WEIGHTS,
      "map(|_| -log_uniform(rng))", "map(|_| libm::exp(log_uniform(rng)))",
@@ -137,11 +139,27 @@ MUTANTS = [
     ("case weights forgotten in a gradient", "src/model/normal.rs",
      "*slope += w * (y - t) / sigma2;", "*slope += (y - t) / sigma2;",
      "conventional", "case_weights_are_repeated_rows"),
+    ("a parabola judged by its ends", KEPT,
+     "first.max(last).max(peak).max(zero)", "first.max(last).max(zero)",
+     "lib", f"{KEPT_TESTS}::no_value_of_a_column_changes_more_than_the_bound"),
+    ("columns lag behind downwards without end", KEPT,
+     "lag_up.max(lag_down).not_below(limit)", "lag_up.not_below(limit)",
+     "lib", f"{KEPT_TESTS}::what_is_kept_is_as_near_to_the_sums_as_it_says"),
+    ("what lags behind is forgotten", KEPT,
+     "up: rounding.add(V::load(&changes.up)).lanes()", "up: rounding.lanes()",
+     "lib", f"{KEPT_TESTS}::what_is_kept_is_as_near_to_the_sums_as_it_says"),
+    ("only the first eight components are looked at", KEPT,
+     "in bounds.high.iter().enumerate() {", "in bounds.high.iter().enumerate().take(1) {",
+     "lib", f"{KEPT_TESTS}::settled_means_settled"),
+    ("draws that share a first pass share their weights", "src/kernel/sparse/ledger.rs",
+     "|(lane, w)| *lane = w[i]", "|(lane, _)| *lane = w[0][i]",
+     "lib", "kernel::sparse::tests::searches_that_share_their_first_pass_know_what_they_would_find_out_alone"),
 ]
 
 
 def cargo_test(folder, target, name, env):
-    base = ["cargo", "test", "--release", "--quiet", *QUICK, "--test", target]
+    which = ["--lib"] if target == "lib" else ["--test", target]
+    base = ["cargo", "test", "--release", "--quiet", *QUICK, *which]
     built = subprocess.run([*base, "--no-run"], cwd=folder, env=env, capture_output=True, text=True)
     if built.returncode != 0:
         return "does not compile", built.stderr

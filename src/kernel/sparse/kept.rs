@@ -471,6 +471,10 @@ mod tests {
         let minor: Vec<bool> = (0..10).map(|k| k == 7).collect();
         let level = Level::current();
         let mut theta = theta_at(10, 0.9, 0);
+        // One component of the second group is where one of the first is: nothing is settled on either.
+        for values in [&mut theta.1, &mut theta.2] {
+            values.copy_within(3 * D..4 * D, 9 * D);
+        }
         let mut kept = Kept::default();
         follow(level, &mut kept, &sparse, &expand(level, &theta), &minor);
         for step in 0..4 {
@@ -494,8 +498,8 @@ mod tests {
             assert!(found > N / 2, "step {step}: {found}");
         }
         let bounds = kept.bounds(&expand(level, &theta));
-        assert!(kept.is_settled::<Plain>(&bounds, 3, 3));
-        kept.sums[3][2] = f64::NAN;
-        assert!(!kept.is_settled::<Plain>(&bounds, 3, 3), "what is not a number is doubt");
+        assert!(kept.is_settled::<Plain>(&bounds, 4, 4));
+        kept.sums[4][2] = f64::NAN;
+        assert!(!kept.is_settled::<Plain>(&bounds, 4, 4), "what is not a number is doubt");
     }
 }
