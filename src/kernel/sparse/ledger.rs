@@ -19,7 +19,9 @@ pub struct Moments {
 
 impl Moments {
     pub fn new(k: usize, d: usize) -> Self {
-        Moments { d, mass: vec![0.0; k], moments: vec![[0.0; 2]; k * d] }
+        let mut moments = Moments::default();
+        moments.clear(k, d);
+        moments
     }
 
     /// All zeros.

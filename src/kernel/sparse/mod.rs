@@ -33,7 +33,7 @@ fn top_two(lines: &[Line]) -> (f64, usize, f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::ledger::{Moments, OPEN};
+    use super::ledger::OPEN;
     use super::*;
     use crate::kernel::{Level, available};
     use crate::math::log_sum_exp;
