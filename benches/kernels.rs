@@ -99,18 +99,18 @@ fn joint_operations(k: usize, d: usize) -> usize {
 const VALUE: usize = LN + 3;
 
 /// The joint, the share of the row, and the sums of each component.
-fn blind_operations(k: usize, d: usize) -> usize {
+fn em_operations(k: usize, d: usize) -> usize {
     joint_operations(k, d) + 1 + k * (2 + 4 * d)
 }
 
 #[divan::bench(args = with_levels(&MIXTURES))]
 fn mixture_e_step(bencher: Bencher, case: ((usize, usize, usize), Level)) {
-    mixture_pass(bencher, case, mixture::e_step, false, |k, d| blind_operations(k, d) + VALUE);
+    mixture_pass(bencher, case, mixture::e_step, false, |k, d| em_operations(k, d) + VALUE);
 }
 
 #[divan::bench(args = with_levels(&MIXTURES))]
-fn mixture_e_step_blind(bencher: Bencher, case: ((usize, usize, usize), Level)) {
-    mixture_pass(bencher, case, mixture::e_step_blind, false, blind_operations);
+fn mixture_e_step_roughly(bencher: Bencher, case: ((usize, usize, usize), Level)) {
+    mixture_pass(bencher, case, mixture::e_step_roughly, false, em_operations);
 }
 
 /// On the line five moments of each component and pair; elsewhere the scores r ũ with and without their weight, and both
@@ -122,6 +122,11 @@ fn newton_operations(k: usize, d: usize) -> usize {
         _ => k * (2 + 8 * d + p1) + p * (p + 1) + k * p1 * (p1 + 1),
     };
     joint_operations(k, d) + VALUE + 1 + sums
+}
+
+#[divan::bench(args = with_levels(&NEWTON[..1]))]
+fn mixture_newton_step_roughly(bencher: Bencher, case: ((usize, usize, usize), Level)) {
+    mixture_pass(bencher, case, mixture::newton_step_roughly, true, newton_operations);
 }
 
 #[divan::bench(args = with_levels(&NEWTON))]

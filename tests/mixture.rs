@@ -372,3 +372,40 @@ fn the_penalty_is_minus_the_log_of_an_inverse_gamma_on_each_variance() {
         assert_close("objective", minimum.value, penalised.loss(&minimum.theta, &f), 1e-12);
     }
 }
+
+/// Passes in singles lose a component whose rows all have responsibilities below e⁻⁶⁴, and rows that lie closer together than
+/// they can tell: the search does not.
+#[test]
+fn searches_lose_neither_far_components_nor_close_rows() {
+    let close = apart().x.iter().map(|x| 1e-5 * x).chain([3.0, 3.5, 4.0]).collect();
+    let cases = [
+        (apart(), vec![0.5, 0.5, 0.0, 20.0, 1.0, 1.0]),
+        (Dataset::from_values(close), vec![0.4, 0.4, 0.2, -4e-5, 5e-5, 3.6, 1e-9, 1e-9, 0.1]),
+    ];
+    for (data, start) in cases {
+        let with = |k: usize| format!("[gmm]\nK = {k}\nvariance_floor = 1e-13");
+        let k = start.len() / 3;
+        let patient = optimiser("change = 1e-14\nmax_iterations = 100000");
+        let (search, em) = (model(&with(k), &data), model_with(&with(k), &data, &patient));
+        let f = Measure::empirical(&data);
+        let (found, plain) = (search.minimise(&f, &start), em.minimise(&f, &start));
+        assert!(found.value <= plain.value + 1e-9, "no higher than EM: {} and {}", found.value, plain.value);
+        let one = model(&with(1), &data).minimise(&f, &[1.0, 0.0, 1.0]);
+        assert!(found.value < one.value - 0.1, "components matter: {} and {}", found.value, one.value);
+    }
+}
+
+/// The loss of a search is that at its end to the last digits, wherever it was cut short.
+#[test]
+fn the_loss_of_a_search_is_the_loss_at_its_end() {
+    let data = overlapping();
+    for iterations in 31..50 {
+        let rule = optimiser(&format!("max_iterations = {iterations}"));
+        let model = model_with(THREE, &data, &rule);
+        for draw in 0..20 {
+            let f = measure(&data, 2, draw);
+            let minimum = model.minimise(&f, &starts(model.as_ref(), &data, EXCHANGEABLE, draw));
+            assert_close("loss", minimum.value, model.loss(&minimum.theta, &f), 1e-13);
+        }
+    }
+}

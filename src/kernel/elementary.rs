@@ -1,6 +1,6 @@
 //! The elementary operations by themselves, to test them, and to hold the speed of the other kernels against.
 
-use super::vector::{LANES, Lanes, Vector, sum};
+use super::vector::{Arithmetic, LANES, Lanes, Vector, sum};
 use super::{Level, dispatch};
 
 dispatch! {
@@ -9,13 +9,18 @@ dispatch! {
 }
 
 dispatch! {
-    /// eˣ of every number, for x ≤ 700, to 3·10⁻¹⁰.
-    pub fn exp_roughly_all(x: &mut [Lanes]) = exp_roughly_body
+    /// eˣ of every number, for x ≤ 80, in singles.
+    pub fn exp_singles_all(x: &mut [[Lanes; 2]]) = exp_singles_body
 }
 
 dispatch! {
     /// ln x of every number, all positive and normal.
     pub fn ln_all(x: &mut [Lanes]) = ln_body
+}
+
+dispatch! {
+    /// The same in singles.
+    pub fn ln_singles_all(x: &mut [[Lanes; 2]]) = ln_singles_body
 }
 
 #[inline(always)]
@@ -24,13 +29,26 @@ fn exp_body<V: Vector>(x: &mut [Lanes]) {
 }
 
 #[inline(always)]
-fn exp_roughly_body<V: Vector>(x: &mut [Lanes]) {
-    x.iter_mut().for_each(|x| *x = V::load(x).exp_roughly().lanes());
+fn exp_singles_body<V: Vector>(x: &mut [[Lanes; 2]]) {
+    in_singles::<V>(x, V::Singles::exp);
 }
 
 #[inline(always)]
 fn ln_body<V: Vector>(x: &mut [Lanes]) {
     x.iter_mut().for_each(|x| *x = V::load(x).ln().lanes());
+}
+
+#[inline(always)]
+fn ln_singles_body<V: Vector>(x: &mut [[Lanes; 2]]) {
+    in_singles::<V>(x, V::Singles::ln);
+}
+
+#[inline(always)]
+fn in_singles<V: Vector>(x: &mut [[Lanes; 2]], f: impl Fn(V::Singles) -> V::Singles) {
+    for [a, b] in x {
+        let [low, high] = V::doubles(f(V::load(a).singles(V::load(b))));
+        (*a, *b) = (low.lanes(), high.lanes());
+    }
 }
 
 /// As many multiply-adds as possible at once, for the peak of a core: `rounds` of them in each of so many numbers as the

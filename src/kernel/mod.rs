@@ -110,6 +110,9 @@ pub struct Panel {
     groups: Vec<Line>,
     n: usize,
     d: usize,
+    /// The middle of each column, and half of its range.
+    centre: Vec<f64>,
+    reach: Vec<f64>,
 }
 
 impl Panel {
@@ -126,7 +129,16 @@ impl Panel {
                 groups[(i / LANES) * d + j][i % LANES] = value;
             }
         }
-        Panel { groups, n, d }
+        let (mut least, mut most) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
+        for (at, line) in groups.iter().enumerate() {
+            let j = at % d;
+            least[j] = line.iter().copied().fold(least[j], f64::min);
+            most[j] = line.iter().copied().fold(most[j], f64::max);
+        }
+        let ends = || least.iter().zip(&most);
+        let centre = ends().map(|(least, most)| 0.5 * least + 0.5 * most).collect();
+        let reach = ends().map(|(least, most)| 0.5 * most - 0.5 * least).collect();
+        Panel { groups, n, d, centre, reach }
     }
 
     pub fn n(&self) -> usize {

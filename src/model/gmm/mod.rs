@@ -185,17 +185,17 @@ impl Gmm {
     }
 
     /// θ prepared for the kernels.
-    fn prepare(&self, theta: &[f64]) -> Mixture {
+    fn prepare(&self, theta: &[f64], mixture: &mut Mixture) {
         let sigma2 = self.sigma2(theta);
-        let log_constant = |(k, pi): (usize, &f64)| {
+        mixture.log_constant.clear();
+        for (k, pi) in self.pi(theta).iter().enumerate() {
             let logs: f64 = sigma2[k * self.d..(k + 1) * self.d].iter().map(|s| libm::log(TAU * s)).sum();
-            libm::log(*pi) - 0.5 * logs
-        };
-        Mixture {
-            log_constant: self.pi(theta).iter().enumerate().map(log_constant).collect(),
-            mean: self.mu(theta).to_vec(),
-            inverse_sd: sigma2.iter().map(|s| 1.0 / s.sqrt()).collect(),
+            mixture.log_constant.push(libm::log(*pi) - 0.5 * logs);
         }
+        mixture.mean.clear();
+        mixture.mean.extend_from_slice(self.mu(theta));
+        mixture.inverse_sd.clear();
+        mixture.inverse_sd.extend(sigma2.iter().map(|s| 1.0 / s.sqrt()));
     }
 
     /// θ prepared for the kernels over sparse rows, where those are in use and exact at θ.
@@ -261,7 +261,11 @@ impl Model for Gmm {
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
         match self.expand(theta) {
             Some(mixture) => sparse::log_density(self.level, at.sparse_rows(), &mixture, out),
-            None => log_density(self.level, at.panel(), &self.prepare(theta), out),
+            None => {
+                let mut mixture = Mixture::default();
+                self.prepare(theta, &mut mixture);
+                log_density(self.level, at.panel(), &mixture, out);
+            }
         }
         true
     }

@@ -77,11 +77,12 @@ impl Gmm {
 
     /// Gradient of the objective by the sums Σ w r, Σ w r z, Σ w r z² of each component; coordinates at an active bound
     /// are 0.
-    pub(super) fn gradient(&self, theta: &[f64], sums: impl Fn(usize) -> Vec<f64>) -> Array1<f64> {
+    pub(super) fn gradient<S: AsRef<[f64]>>(&self, theta: &[f64], sums: impl Fn(usize) -> S) -> Array1<f64> {
         let d = self.d;
         let mut g = Array1::zeros(self.k * (1 + 2 * d));
         for c in 0..self.k {
             let em = sums(c);
+            let em = em.as_ref();
             let at = self.place(c);
             if !self.is_dead(theta, em[0], c) {
                 g[at] = self.pi(theta)[c] - em[0];
@@ -201,9 +202,9 @@ impl Gmm {
 mod tests {
     use crate::data::Dataset;
     use crate::kernel::Level;
-    use crate::kernel::mixture::Sums;
     use crate::process::Measure;
 
+    use super::super::em::{Digits, EmSums};
     use super::super::{Gmm, Shrinkage};
     use ndarray::{Array1, Array2};
 
@@ -239,10 +240,10 @@ mod tests {
         for (k, d) in [(1, 1), (2, 1), (3, 1), (2, 2), (3, 3)] {
             let (gmm, data, w, theta) = example(k, d);
             let f = Measure::weighted(&data, w);
-            let gradient_of = |theta: &[f64], sums: &Sums| gmm.gradient(theta, |c| sums.em(c, d));
-            let mut sums = Sums::default();
-            gmm.pass(&theta, &f, true, &mut sums);
-            let (gradient, hessian) = (gradient_of(&theta, &sums), gmm.hessian(&theta, &sums));
+            let gradient_of = |theta: &[f64], sums: &EmSums| gmm.gradient(theta, |c| sums.panel.em(c, d));
+            let mut sums = EmSums::new(&gmm);
+            gmm.newton_pass(&theta, &f, Digits::Doubles, &mut sums);
+            let (gradient, hessian) = (gradient_of(&theta, &sums), gmm.hessian(&theta, &sums.panel));
             let p = gradient.len();
             let h = f64::EPSILON.cbrt();
             let moved = |i: usize, by: f64| {
@@ -251,9 +252,9 @@ mod tests {
                 gmm.apply(&theta, &step)
             };
             for i in 0..p {
-                let (mut up, mut down) = (Sums::default(), Sums::default());
-                let difference = gmm.pass(&moved(i, h), &f, false, &mut up)
-                    - gmm.pass(&moved(i, -h), &f, false, &mut down);
+                let (mut up, mut down) = (EmSums::new(&gmm), EmSums::new(&gmm));
+                let difference = gmm.em_pass(&moved(i, h), &f, true, &mut up)
+                    - gmm.em_pass(&moved(i, -h), &f, true, &mut down);
                 assert!((difference / (2.0 * h) - gradient[i]).abs() < 1e-6, "K {k}, d {d}, g[{i}]");
                 // Shifts are in units of σ, so their slope cannot be compared across a move of that σ; symmetry
                 // covers those entries.

@@ -1,9 +1,8 @@
 //! The local search of the mixture: EM into the basin, damped Newton steps to its bottom.
 
 use super::Gmm;
-use super::em::{EmSums, NOISE};
+use super::em::{Digits, EmSums, NOISE};
 use super::newton::System;
-use crate::kernel::mixture::Sums;
 use crate::kernel::sparse::{Moments, Opening};
 use crate::model::Search;
 use crate::optim::{Minimum, Status};
@@ -23,11 +22,24 @@ const DAMPING_MOST: f64 = 1e6;
 const BAD: f64 = 0.25;
 const GOOD: f64 = 0.75;
 
+/// What a pass in singles may be wrong by in the objective, and the gain of a step that is large beside it; both relative to
+/// max(1, |L|).
+const ROUGH_NOISE: f64 = 5e-7;
+const ROUGH_GAIN: f64 = 2e-6;
+
 /// A point of the search and the loss there.
 #[derive(Clone)]
 struct Point {
     theta: Vec<f64>,
     value: f64,
+}
+
+/// A point of Newton's method: the loss there, its derivatives, and how exact they are.
+struct Stand {
+    theta: Vec<f64>,
+    value: f64,
+    digits: Digits,
+    system: System,
 }
 
 /// The atoms that all draws share but for the weights, unless there are no data.
@@ -66,9 +78,9 @@ impl Gmm {
             let mut theta = here.theta;
             for _ in 0..EM_FIRST {
                 self.blind_pass(&theta, f, sums);
-                theta = self.m_step(&theta, sums);
+                self.m_step(&mut theta, sums);
             }
-            return self.newton(f, theta, EM_FIRST, &mut sums.panel);
+            return self.newton(f, theta, EM_FIRST, sums);
         }
         let em = self.max_iterations;
         let mut trial = here.theta.clone();
@@ -101,7 +113,8 @@ impl Gmm {
             if converged && thorough {
                 return self.end(here, sums, iteration, Status::Ok);
             }
-            trial = self.m_step(&here.theta, sums);
+            trial = here.theta.clone();
+            self.m_step(&mut trial, sums);
             if unmoved && may_run_ahead && drop.is_finite() {
                 ahead_from = Some((here.clone(), trial.clone(), drop));
             }
@@ -113,48 +126,67 @@ impl Gmm {
     /// Newton steps from `start`, damped towards EM: with H the Hessian and D the information of the complete data,
     /// H s = −g is Newton's step and D s = −g is EM's, so (H + λD) s = −g goes from one to the other. λ rises where
     /// H is not positive definite or a step falls short of its promise; no accepted step goes up.
-    fn newton(&self, f: &Measure, start: Vec<f64>, done: usize, sums: &mut Sums) -> Minimum {
-        let value = self.pass(&start, f, true, sums);
-        if !value.is_finite() {
-            return Minimum::failed(start, done + 1);
+    ///
+    /// Passes are in singles while steps gain more than those can overlook. The last word is in doubles.
+    fn newton(&self, f: &Measure, start: Vec<f64>, done: usize, sums: &mut EmSums) -> Minimum {
+        let mut here = self.stand(start, f, Digits::Singles, sums);
+        if !here.value.is_finite() {
+            return Minimum::failed(here.theta, done + 1);
         }
-        let mut here = Point { theta: start, value };
-        let mut system = System::new(self, &here.theta, sums);
         let mut damping = 0.0;
         let mut iteration = done + 1;
         loop {
-            let Some(step) =
-                system.solve(&mut damping, |d| (d * DAMPING_UP).max(DAMPING_FIRST), DAMPING_MOST)
-            else {
+            let raise = |d: f64| (d * DAMPING_UP).max(DAMPING_FIRST);
+            let step = here.system.solve(&mut damping, raise, DAMPING_MOST);
+            let next = match step {
                 // No step can be had, and no claim of convergence either.
-                return self.end_at(here, &system, iteration, Status::MaxIter);
+                None => Err(Status::MaxIter),
+                Some(step) if self.mass * step.decrement <= self.tolerance * self.tolerance => {
+                    Err(Status::Ok)
+                }
+                Some(_) if iteration >= self.max_iterations => Err(Status::MaxIter),
+                Some(step) => Ok(step),
             };
-            if self.mass * step.decrement <= self.tolerance * self.tolerance {
-                return self.end_at(here, &system, iteration, Status::Ok);
-            }
-            if iteration >= self.max_iterations {
-                return self.end_at(here, &system, iteration, Status::MaxIter);
-            }
+            let rough = here.digits == Digits::Singles;
+            let step = match next {
+                Ok(step) => step,
+                Err(_) if rough => {
+                    here = self.stand(here.theta, f, Digits::Doubles, sums);
+                    continue;
+                }
+                Err(status) => {
+                    let gradient = here.system.largest_gradient();
+                    return self.minimum(here.theta, here.value, gradient, iteration, status);
+                }
+            };
             iteration += 1;
-            let trial = self.apply(&here.theta, &step.step);
-            let value = self.pass(&trial, f, true, sums);
-            let gain = (here.value - value) / step.predicted;
-            if value.is_nan() || value > here.value + NOISE * here.value.abs() {
-                damping = (damping * DAMPING_UP).max(DAMPING_FIRST);
-                if damping > DAMPING_MOST {
-                    return self.end_at(here, &system, iteration, Status::Ok);
+            let scale = here.value.abs().max(1.0);
+            let digits =
+                if rough && step.predicted > ROUGH_GAIN * scale { Digits::Singles } else { Digits::Doubles };
+            let noise = if rough { ROUGH_NOISE * scale } else { NOISE * here.value.abs() };
+            let trial = self.stand(self.apply(&here.theta, &step.step), f, digits, sums);
+            if trial.value.is_nan() || trial.value > here.value + noise {
+                damping = raise(damping);
+                if rough {
+                    here = self.stand(here.theta, f, Digits::Doubles, sums);
                 }
                 continue;
             }
-            here = Point { theta: trial, value };
-            system = System::new(self, &here.theta, sums);
+            let gain = (here.value - trial.value) / step.predicted;
+            here = trial;
             if gain < BAD {
-                damping = (damping * DAMPING_UP).max(DAMPING_FIRST);
+                damping = raise(damping);
             } else if gain > GOOD {
                 damping /= DAMPING_DOWN;
                 damping = if damping < DAMPING_LEAST { 0.0 } else { damping };
             }
         }
+    }
+
+    fn stand(&self, theta: Vec<f64>, f: &Measure, digits: Digits, sums: &mut EmSums) -> Stand {
+        let (value, digits) = self.newton_pass(&theta, f, digits, sums);
+        let system = System::new(self, &theta, &sums.panel);
+        Stand { theta, value, digits, system }
     }
 
     /// The start within the constraints: variances not below the floor.
@@ -167,16 +199,19 @@ impl Gmm {
     fn end(&self, point: Point, sums: &EmSums, iterations: usize, status: Status) -> Minimum {
         let gradient = self.gradient(&point.theta, |c| self.standardised(&point.theta, sums, c));
         let gradient = gradient.iter().fold(0.0f64, |m, g| m.max(g.abs()));
-        self.minimum(point, gradient, iterations, status)
+        self.minimum(point.theta, point.value, gradient, iterations, status)
     }
 
-    fn end_at(&self, point: Point, system: &System, iterations: usize, status: Status) -> Minimum {
-        self.minimum(point, system.largest_gradient(), iterations, status)
-    }
-
-    fn minimum(&self, point: Point, gradient: f64, iterations: usize, status: Status) -> Minimum {
-        let collapsed = self.sigma2(&point.theta).iter().any(|&s| self.at_floor(s));
+    fn minimum(
+        &self,
+        theta: Vec<f64>,
+        value: f64,
+        gradient: f64,
+        iterations: usize,
+        status: Status,
+    ) -> Minimum {
+        let collapsed = self.sigma2(&theta).iter().any(|&s| self.at_floor(s));
         let status = if status == Status::Ok && collapsed { Status::Collapsed } else { status };
-        Minimum { theta: point.theta, value: point.value, iterations, gradient, status }
+        Minimum { theta, value, iterations, gradient, status }
     }
 }

@@ -1,0 +1,108 @@
+//! Plain code: what every CPU has, and what the others are tested against.
+
+use super::{Arithmetic, DOUBLE, Format, LANES, Lanes, SINGLE, Vector, double, single};
+
+#[derive(Clone, Copy)]
+pub struct Plain(Lanes);
+
+#[derive(Clone, Copy)]
+pub struct PlainSingles([f32; 2 * LANES]);
+
+/// Operations lane by lane.
+macro_rules! arithmetic {
+    ($type:ident, $number:ty, $mantissa:literal, $bits:ident, $format:expr) => {
+        impl $type {
+            #[inline(always)]
+            fn map(f: impl Fn(usize) -> $number) -> Self {
+                $type(std::array::from_fn(f))
+            }
+        }
+
+        impl Arithmetic for $type {
+            const FORMAT: Format = $format;
+
+            #[inline(always)]
+            fn splat(value: f64) -> Self {
+                $type::map(|_| value as $number)
+            }
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                $type::map(|l| self.0[l] + b.0[l])
+            }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                $type::map(|l| self.0[l] - b.0[l])
+            }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                $type::map(|l| self.0[l] * b.0[l])
+            }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                $type::map(|l| self.0[l] / b.0[l])
+            }
+            #[inline(always)]
+            fn fma(self, b: Self, c: Self) -> Self {
+                $type::map(|l| self.0[l] * b.0[l] + c.0[l])
+            }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self {
+                $type::map(|l| if self.0[l] > b.0[l] { self.0[l] } else { b.0[l] })
+            }
+            #[inline(always)]
+            fn if_below(self, limit: Self, yes: Self, no: Self) -> Self {
+                $type::map(|l| if self.0[l] < limit.0[l] { yes.0[l] } else { no.0[l] })
+            }
+            #[inline(always)]
+            fn power_of_two(self) -> Self {
+                $type::map(|l| {
+                    <$number>::from_bits(self.0[l].to_bits().wrapping_add($bits::BIAS) << $mantissa)
+                })
+            }
+            #[inline(always)]
+            fn split(self) -> (Self, Self) {
+                let one = $bits::BIAS << $mantissa;
+                let shifted = |l: usize| self.0[l].to_bits().wrapping_add(one - $bits::SQRT_HALF);
+                let e = |l| <$number>::from_bits((shifted(l) >> $mantissa) | $bits::INTEGER);
+                let m = |l| (shifted(l) & $bits::MANTISSA).wrapping_add($bits::SQRT_HALF);
+                let e = $type::map(|l| e(l) - $bits::INTEGER_AND_BIAS);
+                (e, $type::map(|l| <$number>::from_bits(m(l))))
+            }
+        }
+    };
+}
+
+arithmetic!(Plain, f64, 52, double, DOUBLE);
+arithmetic!(PlainSingles, f32, 23, single, SINGLE);
+
+impl Vector for Plain {
+    type Singles = PlainSingles;
+    const SUMS: usize = 4;
+
+    #[inline(always)]
+    fn load(lanes: &Lanes) -> Self {
+        Plain(*lanes)
+    }
+    #[inline(always)]
+    fn lanes(self) -> Lanes {
+        self.0
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        Plain::map(|l| self.0[l].sqrt())
+    }
+    #[inline(always)]
+    fn not_below(self, limit: Self) -> u8 {
+        let below = |(a, b): (f64, f64)| a < b;
+        let lanes = self.0.into_iter().zip(limit.0).enumerate();
+        lanes.map(|(l, pair)| u8::from(!below(pair)) << l).sum()
+    }
+    #[inline(always)]
+    fn singles(self, others: Self) -> PlainSingles {
+        PlainSingles::map(|l| (if l < LANES { self.0[l] } else { others.0[l - LANES] }) as f32)
+    }
+    #[inline(always)]
+    fn doubles(singles: PlainSingles) -> [Self; 2] {
+        [0, LANES].map(|first| Plain::map(|l| f64::from(singles.0[first + l])))
+    }
+}

@@ -1,0 +1,307 @@
+//! AVX-512, and AVX2 with FMA.
+//!
+//! SAFETY of this module: every intrinsic needs a CPU feature, and is reached only from kernels that `dispatch!`
+//! compiles for that feature and calls after the feature was detected. Loads and stores go through references to
+//! arrays of the right length and ask for no alignment.
+
+use super::{Arithmetic, DOUBLE, Format, LANES, Lanes, SINGLE, Vector, double, single};
+use std::arch::x86_64::*;
+
+/// Each line of the cache that holds some of the items.
+#[inline(always)]
+fn fetch<T>(items: &[T]) {
+    for item in items.iter().step_by((64 / size_of::<T>()).max(1)) {
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast()) };
+    }
+}
+
+/// One vector of AVX-512.
+#[derive(Clone, Copy)]
+pub struct Avx512(__m512d);
+
+#[derive(Clone, Copy)]
+pub struct Avx512Singles(__m512);
+
+/// Two vectors of AVX2.
+#[derive(Clone, Copy)]
+pub struct Avx2(__m256d, __m256d);
+
+#[derive(Clone, Copy)]
+pub struct Avx2Singles(__m256, __m256);
+
+/// Operations of a type that holds one vector of AVX-512, by the intrinsics of its format.
+macro_rules! avx512 {
+    (
+        $type:ident, $number:ty, $mantissa:literal, $bits:ident, $integer:ty, $format:expr,
+        $set:ident $add:ident $sub:ident $mul:ident $div:ident $fma:ident $max:ident $cmp:ident $blend:ident
+        $set_bits:ident $add_bits:ident $left:ident $right:ident $to_bits:ident $from_bits:ident
+    ) => {
+        impl Arithmetic for $type {
+            const FORMAT: Format = $format;
+
+            #[inline(always)]
+            fn splat(value: f64) -> Self {
+                $type(unsafe { $set(value as $number) })
+            }
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                $type(unsafe { $add(self.0, b.0) })
+            }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                $type(unsafe { $sub(self.0, b.0) })
+            }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                $type(unsafe { $mul(self.0, b.0) })
+            }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                $type(unsafe { $div(self.0, b.0) })
+            }
+            #[inline(always)]
+            fn fma(self, b: Self, c: Self) -> Self {
+                $type(unsafe { $fma(self.0, b.0, c.0) })
+            }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self {
+                $type(unsafe { $max(self.0, b.0) })
+            }
+            #[inline(always)]
+            fn if_below(self, limit: Self, yes: Self, no: Self) -> Self {
+                $type(unsafe { $blend($cmp::<_CMP_LT_OQ>(self.0, limit.0), no.0, yes.0) })
+            }
+            #[inline(always)]
+            fn power_of_two(self) -> Self {
+                unsafe {
+                    let biased = $add_bits($to_bits(self.0), $set_bits($bits::BIAS as $integer));
+                    $type($from_bits($left::<$mantissa>(biased)))
+                }
+            }
+            #[inline(always)]
+            fn split(self) -> (Self, Self) {
+                unsafe {
+                    let half = $set_bits($bits::SQRT_HALF as $integer);
+                    let one_less_half = ($bits::BIAS << $mantissa) - $bits::SQRT_HALF;
+                    let shifted = $add_bits($to_bits(self.0), $set_bits(one_less_half as $integer));
+                    let integer = $set_bits($bits::INTEGER as $integer);
+                    let e = $from_bits(_mm512_or_si512($right::<$mantissa>(shifted), integer));
+                    let m = _mm512_and_si512(shifted, $set_bits($bits::MANTISSA as $integer));
+                    ($type($sub(e, $set($bits::INTEGER_AND_BIAS))), $type($from_bits($add_bits(m, half))))
+                }
+            }
+        }
+    };
+}
+
+avx512! {
+    Avx512, f64, 52, double, i64, DOUBLE,
+    _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_fmadd_pd _mm512_max_pd
+    _mm512_cmp_pd_mask _mm512_mask_blend_pd
+    _mm512_set1_epi64 _mm512_add_epi64 _mm512_slli_epi64 _mm512_srli_epi64 _mm512_castpd_si512 _mm512_castsi512_pd
+}
+
+avx512! {
+    Avx512Singles, f32, 23, single, i32, SINGLE,
+    _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_div_ps _mm512_fmadd_ps _mm512_max_ps
+    _mm512_cmp_ps_mask _mm512_mask_blend_ps
+    _mm512_set1_epi32 _mm512_add_epi32 _mm512_slli_epi32 _mm512_srli_epi32 _mm512_castps_si512 _mm512_castsi512_ps
+}
+
+/// Operations of a type that holds two vectors of AVX2, by the intrinsics of its format.
+macro_rules! avx2 {
+    (
+        $type:ident, $raw:ty, $number:ty, $mantissa:literal, $bits:ident, $integer:ty, $format:expr,
+        $set:ident $add:ident $sub:ident $mul:ident $div:ident $fma:ident $max:ident $cmp:ident $blend:ident
+        $set_bits:ident $add_bits:ident $left:ident $right:ident $to_bits:ident $from_bits:ident
+    ) => {
+        impl Arithmetic for $type {
+            const FORMAT: Format = $format;
+
+            #[inline(always)]
+            fn splat(value: f64) -> Self {
+                let v = unsafe { $set(value as $number) };
+                $type(v, v)
+            }
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                unsafe { $type($add(self.0, b.0), $add(self.1, b.1)) }
+            }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                unsafe { $type($sub(self.0, b.0), $sub(self.1, b.1)) }
+            }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                unsafe { $type($mul(self.0, b.0), $mul(self.1, b.1)) }
+            }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                unsafe { $type($div(self.0, b.0), $div(self.1, b.1)) }
+            }
+            #[inline(always)]
+            fn fma(self, b: Self, c: Self) -> Self {
+                unsafe { $type($fma(self.0, b.0, c.0), $fma(self.1, b.1, c.1)) }
+            }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self {
+                unsafe { $type($max(self.0, b.0), $max(self.1, b.1)) }
+            }
+            #[inline(always)]
+            fn if_below(self, limit: Self, yes: Self, no: Self) -> Self {
+                unsafe {
+                    let low = $cmp::<_CMP_LT_OQ>(self.0, limit.0);
+                    let high = $cmp::<_CMP_LT_OQ>(self.1, limit.1);
+                    $type($blend(no.0, yes.0, low), $blend(no.1, yes.1, high))
+                }
+            }
+            #[inline(always)]
+            fn power_of_two(self) -> Self {
+                $type($type::power(self.0), $type::power(self.1))
+            }
+            #[inline(always)]
+            fn split(self) -> (Self, Self) {
+                let (low, high) = ($type::split_one(self.0), $type::split_one(self.1));
+                ($type(low.0, high.0), $type(low.1, high.1))
+            }
+        }
+
+        impl $type {
+            #[inline(always)]
+            fn power(v: $raw) -> $raw {
+                unsafe {
+                    let biased = $add_bits($to_bits(v), $set_bits($bits::BIAS as $integer));
+                    $from_bits($left::<$mantissa>(biased))
+                }
+            }
+            #[inline(always)]
+            fn split_one(v: $raw) -> ($raw, $raw) {
+                unsafe {
+                    let half = $set_bits($bits::SQRT_HALF as $integer);
+                    let one_less_half = ($bits::BIAS << $mantissa) - $bits::SQRT_HALF;
+                    let shifted = $add_bits($to_bits(v), $set_bits(one_less_half as $integer));
+                    let integer = $set_bits($bits::INTEGER as $integer);
+                    let e = $from_bits(_mm256_or_si256($right::<$mantissa>(shifted), integer));
+                    let m = _mm256_and_si256(shifted, $set_bits($bits::MANTISSA as $integer));
+                    ($sub(e, $set($bits::INTEGER_AND_BIAS)), $from_bits($add_bits(m, half)))
+                }
+            }
+        }
+    };
+}
+
+avx2! {
+    Avx2, __m256d, f64, 52, double, i64, DOUBLE,
+    _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_fmadd_pd _mm256_max_pd
+    _mm256_cmp_pd _mm256_blendv_pd
+    _mm256_set1_epi64x _mm256_add_epi64 _mm256_slli_epi64 _mm256_srli_epi64 _mm256_castpd_si256 _mm256_castsi256_pd
+}
+
+avx2! {
+    Avx2Singles, __m256, f32, 23, single, i32, SINGLE,
+    _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_div_ps _mm256_fmadd_ps _mm256_max_ps
+    _mm256_cmp_ps _mm256_blendv_ps
+    _mm256_set1_epi32 _mm256_add_epi32 _mm256_slli_epi32 _mm256_srli_epi32 _mm256_castps_si256 _mm256_castsi256_ps
+}
+
+impl Vector for Avx512 {
+    type Singles = Avx512Singles;
+    const SUMS: usize = 16;
+
+    #[inline(always)]
+    fn load(lanes: &Lanes) -> Self {
+        Avx512(unsafe { _mm512_loadu_pd(lanes.as_ptr()) })
+    }
+    #[inline(always)]
+    fn lanes(self) -> Lanes {
+        let mut out = [0.0; LANES];
+        unsafe { _mm512_storeu_pd(out.as_mut_ptr(), self.0) };
+        out
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        Avx512(unsafe { _mm512_sqrt_pd(self.0) })
+    }
+    #[inline(always)]
+    fn not_below(self, limit: Self) -> u8 {
+        unsafe { _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(self.0, limit.0) }
+    }
+    #[inline(always)]
+    fn fetch<T>(items: &[T]) {
+        fetch(items);
+    }
+    #[inline(always)]
+    fn singles(self, others: Self) -> Avx512Singles {
+        unsafe {
+            let low = _mm512_castps256_ps512(_mm512_cvtpd_ps(self.0));
+            Avx512Singles(_mm512_insertf32x8::<1>(low, _mm512_cvtpd_ps(others.0)))
+        }
+    }
+    #[inline(always)]
+    fn doubles(singles: Avx512Singles) -> [Self; 2] {
+        unsafe {
+            let low = _mm512_castps512_ps256(singles.0);
+            let high = _mm512_extractf32x8_ps::<1>(singles.0);
+            [Avx512(_mm512_cvtps_pd(low)), Avx512(_mm512_cvtps_pd(high))]
+        }
+    }
+}
+
+impl Vector for Avx2 {
+    type Singles = Avx2Singles;
+    const SUMS: usize = 4;
+
+    #[inline(always)]
+    fn load(lanes: &Lanes) -> Self {
+        unsafe { Avx2(_mm256_loadu_pd(lanes.as_ptr()), _mm256_loadu_pd(lanes[4..].as_ptr())) }
+    }
+    #[inline(always)]
+    fn lanes(self) -> Lanes {
+        let mut out = [0.0; LANES];
+        unsafe {
+            _mm256_storeu_pd(out.as_mut_ptr(), self.0);
+            _mm256_storeu_pd(out[4..].as_mut_ptr(), self.1);
+        }
+        out
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        unsafe { Avx2(_mm256_sqrt_pd(self.0), _mm256_sqrt_pd(self.1)) }
+    }
+    #[inline(always)]
+    fn not_below(self, limit: Self) -> u8 {
+        unsafe {
+            let low = _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NLT_UQ>(self.0, limit.0));
+            let high = _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NLT_UQ>(self.1, limit.1));
+            (low | high << 4) as u8
+        }
+    }
+    #[inline(always)]
+    fn fetch<T>(items: &[T]) {
+        fetch(items);
+    }
+    #[inline(always)]
+    fn singles(self, others: Self) -> Avx2Singles {
+        unsafe {
+            let low = _mm256_set_m128(_mm256_cvtpd_ps(self.1), _mm256_cvtpd_ps(self.0));
+            let high = _mm256_set_m128(_mm256_cvtpd_ps(others.1), _mm256_cvtpd_ps(others.0));
+            Avx2Singles(low, high)
+        }
+    }
+    #[inline(always)]
+    fn doubles(singles: Avx2Singles) -> [Self; 2] {
+        let Avx2Singles(a, b) = singles;
+        unsafe {
+            [
+                Avx2(
+                    _mm256_cvtps_pd(_mm256_castps256_ps128(a)),
+                    _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(a)),
+                ),
+                Avx2(
+                    _mm256_cvtps_pd(_mm256_castps256_ps128(b)),
+                    _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(b)),
+                ),
+            ]
+        }
+    }
+}
