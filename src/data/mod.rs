@@ -17,8 +17,8 @@ use std::sync::OnceLock;
 use ndarray::{Array1, Array2, Axis};
 
 use crate::config::printable;
-use crate::kernel::Panel;
 use crate::kernel::sparse::SparseRows;
+use crate::kernel::{Panel, SINGLES};
 use crate::rng::Rng;
 use design::Design;
 
@@ -33,6 +33,7 @@ pub struct Dataset {
     pub design: Design,
     panel: OnceLock<Panel>,
     panel_with_intercept: OnceLock<Panel>,
+    singles_with_intercept: OnceLock<Panel<f32, SINGLES>>,
     sparse_rows: OnceLock<SparseRows>,
 }
 
@@ -47,6 +48,7 @@ impl Dataset {
             design: Design::default(),
             panel: OnceLock::new(),
             panel_with_intercept: OnceLock::new(),
+            singles_with_intercept: OnceLock::new(),
             sparse_rows: OnceLock::new(),
         }
     }
@@ -98,6 +100,11 @@ impl Dataset {
     /// The same with a column of ones after the others.
     pub fn panel_with_intercept(&self) -> &Panel {
         self.panel_with_intercept.get_or_init(|| Panel::with_ones(self.x.view(), 1))
+    }
+
+    /// The same in singles.
+    pub fn singles_with_intercept(&self) -> &Panel<f32, SINGLES> {
+        self.singles_with_intercept.get_or_init(|| Panel::with_ones(self.x.view(), 1))
     }
 
     /// The cells that are not zero, made on first use.

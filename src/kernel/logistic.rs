@@ -1,12 +1,14 @@
-//! The logistic loss of a run of rows for eight searches, a lane each, given their margins; and its curvature.
+//! The logistic loss of a run of rows for searches, a lane each, given their margins; its curvature; and penalties.
 
-use super::vector::{LANES, Lanes, Line, Vector};
+use super::vector::{Arithmetic, LANES, Lanes, Line, Register, Scalar, Vector};
 use super::{Panel, dispatch, load};
 
 dispatch! {
     /// Rows with mass uᵢ of which tᵢ has response 1, at margins mᵢ: turns each margin into its slope uᵢ σ(mᵢ) − tᵢ and
     /// returns Σ uᵢ log(1 + e^mᵢ) − tᵢ mᵢ. Safe for any margin.
-    pub fn loss_and_slope(margins: &mut [Line], u: &[Line], t: &[Line]) -> Lanes = loss_and_slope_body
+    pub fn loss_and_slope[T, L](
+        margins: &mut [Line<T, L>], u: &[Line<T, L>], t: &[Line<T, L>]
+    ) -> [f64; L] = loss_and_slope_body
 }
 
 dispatch! {
@@ -23,19 +25,24 @@ dispatch! {
 }
 
 #[inline(always)]
-fn loss_and_slope_body<V: Vector>(margins: &mut [Line], u: &[Line], t: &[Line]) -> Lanes {
-    let mut loss = V::splat(0.0);
+fn loss_and_slope_body<V: Vector, T: Scalar<L>, const L: usize>(
+    margins: &mut [Line<T, L>],
+    u: &[Line<T, L>],
+    t: &[Line<T, L>],
+) -> [f64; L] {
+    let load = <T::In<V>>::load;
+    let mut loss = <T::In<V>>::splat(0.0);
     for ((margin, u), t) in margins.iter_mut().zip(u).zip(t) {
-        let (terms, slope) = of_margins(V::load(margin), V::load(u), V::load(t));
+        let (terms, slope) = of_margins(load(margin), load(u), load(t));
         loss = loss.add(terms);
         margin.0 = slope.lanes();
     }
-    loss.lanes()
+    loss.lanes().map(Into::into)
 }
 
 /// u log(1 + eᵐ) − t m and its derivative u σ(m) − t.
 #[inline(always)]
-fn of_margins<V: Vector>(m: V, u: V, t: V) -> (V, V) {
+fn of_margins<V: Arithmetic>(m: V, u: V, t: V) -> (V, V) {
     let (zero, one) = (V::splat(0.0), V::splat(1.0));
     // e^-|m| never overflows; σ and log(1 + e^m) follow from it on either side of 0.
     let positive = zero.max(m);
@@ -85,29 +92,64 @@ fn loss_and_gradient_body<V: Vector>(
 }
 
 dispatch! {
-    /// Σⱼ log(1 + βⱼ²/2b), and 2b + βⱼ² in the place of every βⱼ.
-    pub fn student_t(two_b: f64, beta: &mut [Line]) -> Lanes = student_t_body
+    /// Σⱼ log(1 + βⱼ²/2b); adds its derivative by βⱼ²/2, times `scale`, times βⱼ, to every entry of the gradient.
+    pub fn student_t[T, L](two_b: f64, scale: f64, beta: &[Line<T, L>], gradient: &mut [Line<T, L>]) -> [f64; L]
+        = student_t_body
 }
 
 #[inline(always)]
-fn student_t_body<V: Vector>(two_b: f64, beta: &mut [Line]) -> Lanes {
-    let (one, two_b, inverse) = (V::splat(1.0), V::splat(two_b), V::splat(1.0 / two_b));
-    let mut total = V::splat(0.0);
-    for line in beta {
-        let beta = V::load(line);
+fn student_t_body<V: Vector, T: Scalar<L>, const L: usize>(
+    two_b: f64,
+    scale: f64,
+    beta: &[Line<T, L>],
+    gradient: &mut [Line<T, L>],
+) -> [f64; L] {
+    let (splat, load) = (<T::In<V>>::splat, <T::In<V>>::load);
+    let (one, inverse, two_b, scale) = (splat(1.0), splat(1.0 / two_b), splat(two_b), splat(scale));
+    let mut total = splat(0.0);
+    for (beta, gradient) in beta.iter().zip(gradient) {
+        let beta = load(beta);
         let square = beta.mul(beta);
         total = total.add(square.fma(inverse, one).ln());
-        line.0 = two_b.add(square).lanes();
+        gradient.0 = scale.mul(beta).div(two_b.add(square)).add(load(gradient)).lanes();
     }
-    total.lanes()
+    total.lanes().map(Into::into)
+}
+
+dispatch! {
+    /// `scale`/(2b + βⱼ²), or where `exact` is 1 and not 0, the second derivative: that times (2b − βⱼ²)/(2b + βⱼ²).
+    pub fn student_t_curvatures[T, L](
+        two_b: f64, scale: f64, exact: &Line<T, L>, beta: &[Line<T, L>], out: &mut [Line<T, L>]
+    ) = student_t_curvatures_body
+}
+
+#[inline(always)]
+fn student_t_curvatures_body<V: Vector, T: Scalar<L>, const L: usize>(
+    two_b: f64,
+    scale: f64,
+    exact: &Line<T, L>,
+    beta: &[Line<T, L>],
+    out: &mut [Line<T, L>],
+) {
+    let (splat, load) = (<T::In<V>>::splat, <T::In<V>>::load);
+    let (one, half, two_b, scale) = (splat(1.0), splat(0.5), splat(two_b), splat(scale));
+    let exact = load(exact);
+    for (beta, out) in beta.iter().zip(out) {
+        let beta = load(beta);
+        let square = beta.mul(beta);
+        let inverse = one.div(two_b.add(square));
+        let ratio = exact.if_below(half, one, two_b.sub(square).mul(inverse));
+        out.0 = scale.mul(inverse).mul(ratio).lanes();
+    }
 }
 
 dispatch! {
     /// Mass times curvature of log(1 + eᵐ) of the rows of the first `groups` at their margins under one θ, a line each: the second
     /// derivative, or, `far` from a minimum, that of the parabola that touches at ±m and lies above elsewhere (Jaakkola
     /// and Jordan 2000), under which a full step never goes up.
-    pub fn curvatures(x: &Panel, groups: usize, theta: &[f64], mass: &[f64], far: bool) -> Vec<Line>
-        = curvatures_body
+    pub fn curvatures[T, L](
+        x: &Panel<T, L>, groups: usize, theta: &[f64], mass: &[f64], far: bool
+    ) -> Vec<Line<T, L>> = curvatures_body
 }
 
 dispatch! {
@@ -127,11 +169,18 @@ fn curvatures_at_body<V: Vector>(margins: &[f64], mass: &[f64], far: bool) -> Ve
 }
 
 #[inline(always)]
-fn curvatures_body<V: Vector>(x: &Panel, groups: usize, theta: &[f64], mass: &[f64], far: bool) -> Vec<Line> {
+fn curvatures_body<V: Vector, T: Scalar<L>, const L: usize>(
+    x: &Panel<T, L>,
+    groups: usize,
+    theta: &[f64],
+    mass: &[f64],
+    far: bool,
+) -> Vec<Line<T, L>> {
     let mut out = Vec::with_capacity(groups);
     for first in (0..groups).step_by(GROUPS) {
-        for (g, m) in (first..groups).zip(margins::<V>(x, first, theta)) {
-            out.push(Line(curvature(m, far).mul(V::load(&load(mass, g))).lanes()));
+        for (g, m) in (first..groups).zip(margins::<T::In<V>, T, L>(x, first, theta)) {
+            let mass = std::array::from_fn(|l| T::of(mass.get(g * L + l).copied().unwrap_or(0.0)));
+            out.push(Line(curvature(m, far).mul(<T::In<V>>::load(&mass)).lanes()));
         }
     }
     out
@@ -142,8 +191,12 @@ const GROUPS: usize = 4;
 
 /// Margins of the rows from group `first` on under one θ. Groups beyond the last are the last again.
 #[inline(always)]
-fn margins<V: Vector>(x: &Panel, first: usize, theta: &[f64]) -> [V; GROUPS] {
-    let rows: [&[Line]; GROUPS] = std::array::from_fn(|i| x.group((first + i).min(x.groups() - 1)));
+fn margins<V: Register<T, L>, T: Scalar<L>, const L: usize>(
+    x: &Panel<T, L>,
+    first: usize,
+    theta: &[f64],
+) -> [V; GROUPS] {
+    let rows: [&[Line<T, L>]; GROUPS] = std::array::from_fn(|i| x.group((first + i).min(x.groups() - 1)));
     let mut margins = [V::splat(0.0); GROUPS];
     for (j, &theta) in theta.iter().enumerate() {
         let theta = V::splat(theta);
@@ -161,7 +214,7 @@ dispatch! {
 fn log_density_body<V: Vector>(x: &Panel, theta: &[f64], y: &[f64], out: &mut [f64]) {
     let (zero, one) = (V::splat(0.0), V::splat(1.0));
     for first in (0..x.groups()).step_by(GROUPS) {
-        for (g, m) in (first..x.groups()).zip(margins::<V>(x, first, theta)) {
+        for (g, m) in (first..x.groups()).zip(margins::<V, f64, LANES>(x, first, theta)) {
             // The sign of 2y − 1 turns the margin towards the response.
             let y = V::load(&load(y, g));
             let towards = m.mul(y.add(y).sub(one));
@@ -175,7 +228,7 @@ fn log_density_body<V: Vector>(x: &Panel, theta: &[f64], y: &[f64], out: &mut [f
 }
 
 #[inline(always)]
-fn curvature<V: Vector>(m: V, far: bool) -> V {
+fn curvature<V: Arithmetic>(m: V, far: bool) -> V {
     let (zero, one) = (V::splat(0.0), V::splat(1.0));
     let negative = m.if_below(zero, m, zero.sub(m));
     let e = negative.exp();
@@ -298,15 +351,33 @@ mod tests {
 
     #[test]
     fn the_penalty_is_that_of_the_definition() {
-        let beta: Vec<Line> =
-            (0..5).map(|j| Line(std::array::from_fn(|l| (j * 8 + l) as f64 * 0.1 - 1.0))).collect();
         for level in available() {
-            let mut squares = beta.clone();
-            let sums = student_t(level, 0.6, &mut squares);
-            for l in 0..LANES {
-                let exact: f64 = beta.iter().map(|b| libm::log1p(b[l] * b[l] / 0.6)).sum();
-                assert!((sums[l] - exact).abs() < 1e-14, "{level:?}");
-                assert!(squares.iter().zip(&beta).all(|(s, b)| s[l] == 0.6 + b[l] * b[l]), "{level:?}");
+            the_penalty_in::<f64, LANES>(level, 1e-14);
+            the_penalty_in::<f32, { crate::kernel::SINGLES }>(level, 1e-5);
+        }
+    }
+
+    fn the_penalty_in<T: Scalar<L>, const L: usize>(level: Level, error: f64) {
+        let at = |j: usize, l: usize| (j * L + l) as f64 * 0.05 - 1.0;
+        let lines = |f: &dyn Fn(usize, usize) -> f64| -> Vec<Line<T, L>> {
+            (0..5).map(|j| Line(std::array::from_fn(|l| T::of(f(j, l))))).collect()
+        };
+        let beta = lines(&at);
+        let mut gradient = lines(&|j, _| j as f64);
+        let sums = student_t(level, 0.6, 1.5, &beta, &mut gradient);
+        let mut curvatures = lines(&|_, _| 0.0);
+        let exact = Line(std::array::from_fn(|l| T::of((l % 2) as f64)));
+        student_t_curvatures(level, 0.6, 1.5, &exact, &beta, &mut curvatures);
+        for l in 0..L {
+            let total: f64 = (0..5).map(|j| libm::log1p(at(j, l) * at(j, l) / 0.6)).sum();
+            assert!((sums[l] - total).abs() < error, "{level:?}");
+            for j in 0..5 {
+                let square = at(j, l) * at(j, l);
+                let slope = j as f64 + 1.5 * at(j, l) / (0.6 + square);
+                assert!((gradient[j][l].into() - slope).abs() < error, "{level:?}");
+                let ratio = if l % 2 == 1 { (0.6 - square) / (0.6 + square) } else { 1.0 };
+                let curvature = 1.5 / (0.6 + square) * ratio;
+                assert!((curvatures[j][l].into() - curvature).abs() < error, "{level:?}");
             }
         }
     }

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 pub mod elementary;
+pub mod lanes;
 pub mod log_sums;
 pub mod logistic;
 pub mod mixture;
@@ -19,7 +20,7 @@ use std::sync::OnceLock;
 
 use ndarray::ArrayView2;
 
-pub use vector::{LANES, Lanes, Line};
+pub use vector::{LANES, Lanes, Line, SINGLES, Scalar};
 
 /// Which machine code the kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -73,20 +74,31 @@ impl Level {
 }
 
 /// Compiles the body of a kernel for every level: `dispatch! { fn name(args) -> ret = body }` makes `name(level, args)`
-/// out of `body::<V: Vector>(args)`.
+/// out of `body::<V: Vector>(args)`. `fn name[T, L](args)` is for numbers of any format, and its body
+/// `body::<V: Vector, T: Scalar<L>, const L: usize>(args)`.
 macro_rules! dispatch {
-    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? = $body:ident) => {
+    (
+        $(#[$doc:meta])* $vis:vis fn $name:ident $([$number:ident, $lanes:ident])?
+        ($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? = $body:ident
+    ) => {
         $(#[$doc])*
-        $vis fn $name(level: $crate::kernel::Level, $($arg: $type),*) $(-> $ret)? {
+        $vis fn $name $(<$number: $crate::kernel::Scalar<$lanes>, const $lanes: usize>)? (
+            level: $crate::kernel::Level,
+            $($arg: $type),*
+        ) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
-                fn avx512($($arg: $type),*) $(-> $ret)? {
-                    $body::<$crate::kernel::vector::Avx512>($($arg),*)
+                fn avx512 $(<$number: $crate::kernel::Scalar<$lanes>, const $lanes: usize>)? (
+                    $($arg: $type),*
+                ) $(-> $ret)? {
+                    $body::<$crate::kernel::vector::Avx512 $(, $number, $lanes)?>($($arg),*)
                 }
                 #[target_feature(enable = "avx2,fma")]
-                fn avx2($($arg: $type),*) $(-> $ret)? {
-                    $body::<$crate::kernel::vector::Avx2>($($arg),*)
+                fn avx2 $(<$number: $crate::kernel::Scalar<$lanes>, const $lanes: usize>)? (
+                    $($arg: $type),*
+                ) $(-> $ret)? {
+                    $body::<$crate::kernel::vector::Avx2 $(, $number, $lanes)?>($($arg),*)
                 }
                 // SAFETY: a level above plain is only ever obtained through `Level::detected` and `Level::pin`,
                 // which have seen the features of this CPU.
@@ -97,17 +109,17 @@ macro_rules! dispatch {
                 }
             }
             let _ = level;
-            $body::<$crate::kernel::vector::Plain>($($arg),*)
+            $body::<$crate::kernel::vector::Plain $(, $number, $lanes)?>($($arg),*)
         }
     };
 }
 use dispatch;
 
-/// Rows in groups of eight, column after column within a group, so that eight rows are worked on in step. The last
-/// group is filled up with the last row; whoever weighs the rows gives those weight 0.
-#[derive(Clone, Debug, Default)]
-pub struct Panel {
-    groups: Vec<Line>,
+/// Rows in groups of eight doubles or sixteen singles, column after column within a group, so that the rows of a group are
+/// worked on in step. The last group is filled up with the last row; whoever weighs the rows gives those weight 0.
+#[derive(Clone, Debug)]
+pub struct Panel<T = f64, const L: usize = LANES> {
+    groups: Vec<Line<T, L>>,
     n: usize,
     d: usize,
     /// The middle of each column, and half of its range.
@@ -115,7 +127,7 @@ pub struct Panel {
     reach: Vec<f64>,
 }
 
-impl Panel {
+impl<T: Scalar<L>, const L: usize> Panel<T, L> {
     pub fn new(x: ArrayView2<f64>) -> Self {
         Panel::with_ones(x, 0)
     }
@@ -123,17 +135,18 @@ impl Panel {
     /// With so many columns of ones after those of `x`: one is an intercept.
     pub fn with_ones(x: ArrayView2<f64>, ones: usize) -> Self {
         let (n, d) = (x.nrows(), x.ncols() + ones);
-        let mut groups = vec![Line([1.0; LANES]); n.div_ceil(LANES) * d];
-        for i in 0..n.next_multiple_of(LANES) {
+        let mut groups = vec![Line([T::of(1.0); L]); n.div_ceil(L) * d];
+        for i in 0..n.next_multiple_of(L) {
             for (j, &value) in x.row(i.min(n - 1)).iter().enumerate() {
-                groups[(i / LANES) * d + j][i % LANES] = value;
+                groups[(i / L) * d + j][i % L] = T::of(value);
             }
         }
         let (mut least, mut most) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
         for (at, line) in groups.iter().enumerate() {
             let j = at % d;
-            least[j] = line.iter().copied().fold(least[j], f64::min);
-            most[j] = line.iter().copied().fold(most[j], f64::max);
+            let values = || line.iter().map(|&value| value.into());
+            least[j] = values().fold(least[j], f64::min);
+            most[j] = values().fold(most[j], f64::max);
         }
         let ends = || least.iter().zip(&most);
         let centre = ends().map(|(least, most)| 0.5 * least + 0.5 * most).collect();
@@ -149,13 +162,23 @@ impl Panel {
         self.d
     }
 
-    /// The eight rows of group `g`, one entry per column.
-    fn group(&self, g: usize) -> &[Line] {
+    /// The rows of group `g`, one entry per column.
+    fn group(&self, g: usize) -> &[Line<T, L>] {
         &self.groups[g * self.d..(g + 1) * self.d]
     }
 
     pub fn groups(&self) -> usize {
-        self.n.div_ceil(LANES)
+        self.n.div_ceil(L)
+    }
+
+    /// Rows, with those that fill up the last group.
+    pub fn rows(&self) -> usize {
+        self.groups() * L
+    }
+
+    /// The largest absolute value of each column.
+    pub fn sizes(&self) -> impl Iterator<Item = f64> {
+        self.centre.iter().zip(&self.reach).map(|(centre, reach)| centre.abs() + reach)
     }
 }
 

@@ -1,45 +1,49 @@
-//! Products of the rows of a panel with the vectors of eight searches, a lane each: margins X θ, gradients Xᵀ s. Every
+//! Products of the rows of a panel with the vectors of searches, a lane each: margins X θ, gradients Xᵀ s. Every
 //! entry is summed in the order of columns or rows, so that no result depends on how the work is cut.
 
 use std::ops::Range;
 
-use super::vector::{LANES, Line, Vector, sum};
+use super::vector::{Line, Register, Scalar, Vector, sum};
 use super::{Panel, dispatch};
 
 dispatch! {
-    /// Adds Σⱼ xᵢⱼ θⱼ over `columns` to the margin of every row of `groups`, for some times eight searches; every `theta`
+    /// Adds Σⱼ xᵢⱼ θⱼ over `columns` to the margin of every row of `groups`, for some lines of searches; every `theta`
     /// begins with the first of the columns, and every `margins` with the first of the rows.
-    pub fn add_margins(
-        x: &Panel,
+    pub fn add_margins[T, L](
+        x: &Panel<T, L>,
         groups: Range<usize>,
         columns: Range<usize>,
-        theta: &[&[Line]],
-        margins: &mut [&mut [Line]],
+        theta: &[&[Line<T, L>]],
+        margins: &mut [&mut [Line<T, L>]],
     ) = add_margins_body
 }
 
 #[inline(always)]
-fn add_margins_body<V: Vector>(
-    x: &Panel,
+fn add_margins_body<V: Vector, T: Scalar<L>, const L: usize>(
+    x: &Panel<T, L>,
     groups: Range<usize>,
     columns: Range<usize>,
-    theta: &[&[Line]],
-    margins: &mut [&mut [Line]],
+    theta: &[&[Line<T, L>]],
+    margins: &mut [&mut [Line<T, L>]],
 ) {
     for (i, g) in groups.enumerate() {
         let x = &x.group(g)[columns.clone()];
-        let rows = LANES * i..LANES * (i + 1);
+        let rows = L * i..L * (i + 1);
         // Two at a time, where there are registers for the sums of both: a cell that is loaded serves them both.
         for (theta, margins) in theta.chunks(2).zip(margins.chunks_mut(2)) {
             match (theta, margins) {
-                (&[a, b], [out_a, out_b]) if V::SUMS >= 16 => {
-                    let out = [&mut out_a[rows.clone()], &mut out_b[rows.clone()]];
-                    add_to_rows::<V, 8, 2>(x, 0, [a, b], out);
+                (&[a, b], [out_a, out_b]) if <T::In<V>>::SUMS >= 16 => {
+                    for first in (0..L).step_by(8) {
+                        let out = [&mut out_a[rows.clone()], &mut out_b[rows.clone()]];
+                        add_to_rows::<T::In<V>, T, L, 8, 2>(x, first, [a, b], out);
+                    }
                 }
                 (theta, margins) => {
                     for (theta, margins) in theta.iter().zip(margins) {
-                        add_to_rows::<V, 4, 1>(x, 0, [theta], [&mut margins[rows.clone()]]);
-                        add_to_rows::<V, 4, 1>(x, 4, [theta], [&mut margins[rows.clone()]]);
+                        for first in (0..L).step_by(4) {
+                            let out = [&mut margins[rows.clone()]];
+                            add_to_rows::<T::In<V>, T, L, 4, 1>(x, first, [theta], out);
+                        }
                     }
                 }
             }
@@ -47,13 +51,13 @@ fn add_margins_body<V: Vector>(
     }
 }
 
-/// N rows of a group from `first` on, for D times eight searches.
+/// N rows of a group from `first` on, for D lines of searches.
 #[inline(always)]
-fn add_to_rows<V: Vector, const N: usize, const D: usize>(
-    x: &[Line],
+fn add_to_rows<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, const D: usize>(
+    x: &[Line<T, L>],
     first: usize,
-    theta: [&[Line]; D],
-    margins: [&mut [Line]; D],
+    theta: [&[Line<T, L>]; D],
+    margins: [&mut [Line<T, L>]; D],
 ) {
     let theta = theta.map(|theta| &theta[..x.len()]);
     // Loops and no closures: these are not always inlined into code that is compiled for a feature.
@@ -69,7 +73,7 @@ fn add_to_rows<V: Vector, const N: usize, const D: usize>(
             *own = V::load(&theta[j]);
         }
         for r in 0..N {
-            let x = V::splat(x[first + r]);
+            let x = V::splat(x[first + r].into());
             for s in 0..D {
                 sums[s][r] = x.fma(own[s], sums[s][r]);
             }
@@ -83,37 +87,42 @@ fn add_to_rows<V: Vector, const N: usize, const D: usize>(
 }
 
 dispatch! {
-    /// Adds Σᵢ xᵢⱼ sᵢ over the rows of `groups` to the entries of `gradients`, for some times eight searches; every one of
+    /// Adds Σᵢ xᵢⱼ sᵢ over the rows of `groups` to the entries of `gradients`, for some lines of searches; every one of
     /// these begins with the first of `columns`, and every `slopes` with the first of the rows.
-    pub fn add_gradients(
-        x: &Panel,
+    pub fn add_gradients[T, L](
+        x: &Panel<T, L>,
         groups: Range<usize>,
         columns: Range<usize>,
-        slopes: &[&[Line]],
-        gradients: &mut [&mut [Line]],
+        slopes: &[&[Line<T, L>]],
+        gradients: &mut [&mut [Line<T, L>]],
     ) = add_gradients_body
 }
 
 #[inline(always)]
-fn add_gradients_body<V: Vector>(
-    x: &Panel,
+fn add_gradients_body<V: Vector, T: Scalar<L>, const L: usize>(
+    x: &Panel<T, L>,
     groups: Range<usize>,
     columns: Range<usize>,
-    slopes: &[&[Line]],
-    gradients: &mut [&mut [Line]],
+    slopes: &[&[Line<T, L>]],
+    gradients: &mut [&mut [Line<T, L>]],
 ) {
     for (i, g) in groups.enumerate() {
         let x = &x.group(g)[columns.clone()];
-        let rows = LANES * i..LANES * (i + 1);
+        let rows = L * i..L * (i + 1);
         for (slopes, gradients) in slopes.chunks(2).zip(gradients.chunks_mut(2)) {
             match (slopes, gradients) {
-                (&[a, b], [out_a, out_b]) if V::SUMS >= 16 => {
-                    add_rows::<V, 8, 2>(x, 0, [&a[rows.clone()], &b[rows.clone()]], [out_a, out_b]);
+                (&[a, b], [out_a, out_b]) if <T::In<V>>::SUMS >= 16 => {
+                    for first in (0..L).step_by(8) {
+                        let slopes = [&a[rows.clone()], &b[rows.clone()]];
+                        add_rows::<T::In<V>, T, L, 8, 2>(x, first, slopes, [&mut out_a[..], &mut out_b[..]]);
+                    }
                 }
                 (slopes, gradients) => {
                     for (slopes, gradient) in slopes.iter().zip(gradients) {
-                        add_rows::<V, 4, 1>(x, 0, [&slopes[rows.clone()]], [gradient]);
-                        add_rows::<V, 4, 1>(x, 4, [&slopes[rows.clone()]], [gradient]);
+                        for first in (0..L).step_by(4) {
+                            let slopes = [&slopes[rows.clone()]];
+                            add_rows::<T::In<V>, T, L, 4, 1>(x, first, slopes, [&mut gradient[..]]);
+                        }
                     }
                 }
             }
@@ -122,11 +131,11 @@ fn add_gradients_body<V: Vector>(
 }
 
 #[inline(always)]
-fn add_rows<V: Vector, const N: usize, const D: usize>(
-    x: &[Line],
+fn add_rows<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, const D: usize>(
+    x: &[Line<T, L>],
     first: usize,
-    slopes: [&[Line]; D],
-    gradients: [&mut [Line]; D],
+    slopes: [&[Line<T, L>]; D],
+    gradients: [&mut [Line<T, L>]; D],
 ) {
     let mut own = [[V::splat(0.0); N]; D];
     for (own, slopes) in own.iter_mut().zip(&slopes) {
@@ -141,7 +150,7 @@ fn add_rows<V: Vector, const N: usize, const D: usize>(
             *sum = V::load(&gradient[j]);
         }
         for r in 0..N {
-            let x = V::splat(x[first + r]);
+            let x = V::splat(x[first + r].into());
             for s in 0..D {
                 sums[s] = x.fma(own[s][r], sums[s]);
             }
@@ -157,20 +166,23 @@ const NEAR: usize = 48;
 
 dispatch! {
     /// The lower triangles of Xᵀ V X, row after row, for every V, the diagonal of `weights`, a line per group of rows.
-    pub fn cross_products(x: &Panel, weights: &[&[Line]]) -> Vec<Vec<f64>> = cross_products_body
+    pub fn cross_products[T, L](x: &Panel<T, L>, weights: &[&[Line<T, L>]]) -> Vec<Vec<f64>> = cross_products_body
 }
 
 #[inline(always)]
-fn cross_products_body<V: Vector>(x: &Panel, weights: &[&[Line]]) -> Vec<Vec<f64>> {
+fn cross_products_body<V: Vector, T: Scalar<L>, const L: usize>(
+    x: &Panel<T, L>,
+    weights: &[&[Line<T, L>]],
+) -> Vec<Vec<f64>> {
     let d = x.d();
     let mut sums = vec![vec![0.0; d * (d + 1) / 2]; weights.len()];
     for (piece, lines) in x.groups.chunks(NEAR * d.max(1)).enumerate() {
         for (weights, sums) in weights.iter().zip(&mut sums) {
             let weights = &weights[piece * NEAR..][..lines.len() / d];
-            if V::SUMS >= 16 {
-                add_tiles::<V, 6, 4>(lines, d, weights, sums);
+            if <T::In<V>>::SUMS >= 16 {
+                add_tiles::<T::In<V>, T, L, 6, 4>(lines, d, weights, sums);
             } else {
-                add_tiles::<V, 2, 2>(lines, d, weights, sums);
+                add_tiles::<T::In<V>, T, L, 2, 2>(lines, d, weights, sums);
             }
         }
     }
@@ -179,10 +191,10 @@ fn cross_products_body<V: Vector>(x: &Panel, weights: &[&[Line]]) -> Vec<Vec<f64
 
 /// By tiles of N rows and M columns, whose sums stay in registers.
 #[inline(always)]
-fn add_tiles<V: Vector, const N: usize, const M: usize>(
-    lines: &[Line],
+fn add_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, const M: usize>(
+    lines: &[Line<T, L>],
     d: usize,
-    weights: &[Line],
+    weights: &[Line<T, L>],
     sums: &mut [f64],
 ) {
     let mut left = vec![[Line::default(); N]; weights.len()];
@@ -216,7 +228,7 @@ fn add_tiles<V: Vector, const N: usize, const M: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::available;
+    use crate::kernel::{LANES, available};
     use ndarray::Array2;
 
     /// Numbers without a pattern.

@@ -1,29 +1,27 @@
-//! Eight symmetric matrices in step, one a lane: Cholesky factors, products and updates of rank one.
+//! Symmetric matrices in step, one a lane: Cholesky factors, products and updates of rank one.
 
 use super::dispatch;
-use super::vector::{LANES, Line, Vector};
+use super::vector::{Arithmetic, LANES, Line, Register, Scalar, Vector};
 
 /// Rows that are stored together.
 const ROWS: usize = 4;
-/// A pivot below this share of its diagonal entry has lost all its digits.
-const PIVOT: f64 = 1e-13;
 
 /// Lower triangles by blocks of four rows: those of a block, column after column, up to its square on the diagonal, which
 /// is whole. The last block is filled up with rows of the identity.
 #[derive(Clone)]
-pub struct Triangles {
-    entries: Vec<[Line; ROWS]>,
+pub struct Triangles<T = f64, const L: usize = LANES> {
+    entries: Vec<[Line<T, L>; ROWS]>,
     order: usize,
 }
 
-impl Triangles {
+impl<T: Scalar<L>, const L: usize> Triangles<T, L> {
     /// Identities of `p` rows.
-    pub fn new(p: usize) -> Triangles {
+    pub fn new(p: usize) -> Self {
         let order = p.next_multiple_of(ROWS);
         let blocks = order / ROWS;
         let mut new =
             Triangles { entries: vec![Default::default(); ROWS * blocks * (blocks + 1) / 2], order };
-        (0..order).for_each(|j| new.entry(j, j).0.fill(1.0));
+        (0..order).for_each(|j| new.entry(j, j).0.fill(T::of(1.0)));
         new
     }
 
@@ -34,16 +32,22 @@ impl Triangles {
 
     /// The matrix of one lane, from its lower triangle row after row.
     pub fn set(&mut self, lane: usize, lower: &[f64]) {
-        self.visit(lower, |line, value| line[lane] = value);
+        self.visit(lower, |line, value| line[lane] = T::of(value));
+    }
+
+    /// The lower triangle of the matrix of one lane, `p` rows one after another.
+    pub fn lower(&self, lane: usize, p: usize) -> Vec<f64> {
+        let row = |j: usize| (0..=j).map(move |k| self.entries[start(j / ROWS) + k][j % ROWS][lane].into());
+        (0..p).flat_map(row).collect()
     }
 
     /// Adds to the matrix of one lane.
     pub fn add(&mut self, lane: usize, lower: &[f64]) {
-        self.visit(lower, |line, value| line[lane] += value);
+        self.visit(lower, |line, value| line[lane] = T::of(line[lane].into() + value));
     }
 
     /// The entries that are stored, each with that of a lower triangle.
-    fn visit(&mut self, lower: &[f64], mut to: impl FnMut(&mut Line, f64)) {
+    fn visit(&mut self, lower: &[f64], mut to: impl FnMut(&mut Line<T, L>, f64)) {
         let mut entries = lower.iter();
         for j in 0.. {
             for k in 0..=j {
@@ -58,16 +62,16 @@ impl Triangles {
     }
 
     /// Entry j of the diagonal.
-    pub fn diagonal(&self, j: usize) -> &Line {
+    pub fn diagonal(&self, j: usize) -> &Line<T, L> {
         &self.block(j / ROWS)[j][j % ROWS]
     }
 
-    fn entry(&mut self, j: usize, k: usize) -> &mut Line {
+    fn entry(&mut self, j: usize, k: usize) -> &mut Line<T, L> {
         &mut self.entries[start(j / ROWS) + k][j % ROWS]
     }
 
     /// Columns of a block of rows.
-    fn block(&self, b: usize) -> &[[Line; ROWS]] {
+    fn block(&self, b: usize) -> &[[Line<T, L>; ROWS]] {
         &self.entries[start(b)..start(b + 1)]
     }
 }
@@ -80,18 +84,30 @@ fn start(block: usize) -> usize {
 dispatch! {
     /// The Cholesky factors of `a` with `more` added to the diagonal; 1/Lⱼⱼ in the place of Lⱼⱼ. All is NaN from the row on
     /// where a matrix turns out not to be positive definite, and so is the last entry.
-    pub fn factor(a: &Triangles, more: &[Line], l: &mut Triangles) = factor_body
+    pub fn factor[T, L](a: &Triangles<T, L>, more: &[Line<T, L>], l: &mut Triangles<T, L>) = factor_body
 }
 
 #[inline(always)]
-fn factor_body<V: Vector>(a: &Triangles, more: &[Line], l: &mut Triangles) {
-    if V::SUMS >= 16 { factor_by::<V, 4>(a, more, l) } else { factor_by::<V, 2>(a, more, l) }
+fn factor_body<V: Vector, T: Scalar<L>, const L: usize>(
+    a: &Triangles<T, L>,
+    more: &[Line<T, L>],
+    l: &mut Triangles<T, L>,
+) {
+    if <T::In<V>>::SUMS >= 16 {
+        factor_by::<T::In<V>, T, L, 4>(a, more, l)
+    } else {
+        factor_by::<T::In<V>, T, L, 2>(a, more, l)
+    }
 }
 
 /// By squares of N rows and columns, whose sums stay in registers.
 #[allow(clippy::needless_range_loop)] // Rows and columns of a square are numbers here.
 #[inline(always)]
-fn factor_by<V: Vector, const N: usize>(a: &Triangles, more: &[Line], l: &mut Triangles) {
+fn factor_by<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize>(
+    a: &Triangles<T, L>,
+    more: &[Line<T, L>],
+    l: &mut Triangles<T, L>,
+) {
     for i in (0..a.order).step_by(N) {
         for j in (0..=i).step_by(N) {
             let (bi, bj) = (start(i / ROWS), start(j / ROWS));
@@ -109,7 +125,7 @@ fn factor_by<V: Vector, const N: usize>(a: &Triangles, more: &[Line], l: &mut Tr
                 if i == j {
                     let whole = V::load(&a.entries[bj + j + c][rj + c]).add(V::load(&more[j + c]));
                     let pivot = whole.sub(sums[c][c]);
-                    let pivot = pivot.if_below(V::splat(PIVOT).mul(whole), V::splat(f64::NAN), pivot);
+                    let pivot = pivot.if_below(V::splat(T::NOTHING).mul(whole), V::splat(f64::NAN), pivot);
                     l.entries[bj + j + c][rj + c].0 = V::splat(1.0).div(pivot.sqrt()).lanes();
                 }
                 let inverse = V::load(&l.entries[bj + j + c][rj + c]);
@@ -129,11 +145,16 @@ fn factor_by<V: Vector, const N: usize>(a: &Triangles, more: &[Line], l: &mut Tr
 
 dispatch! {
     /// x becomes (L Lᵀ)⁻¹ x.
-    pub fn solve(l: &Triangles, x: &mut [Line]) = solve_body
+    pub fn solve[T, L](l: &Triangles<T, L>, x: &mut [Line<T, L>]) = solve_body
 }
 
 #[inline(always)]
-fn solve_body<V: Vector>(l: &Triangles, x: &mut [Line]) {
+fn solve_body<V: Vector, T: Scalar<L>, const L: usize>(l: &Triangles<T, L>, x: &mut [Line<T, L>]) {
+    solve_in::<T::In<V>, T, L>(l, x);
+}
+
+#[inline(always)]
+fn solve_in<V: Register<T, L>, T: Scalar<L>, const L: usize>(l: &Triangles<T, L>, x: &mut [Line<T, L>]) {
     for b in 0..l.order / ROWS {
         let (before, square) = l.block(b).split_at(ROWS * b);
         let mut own: [V; ROWS] = std::array::from_fn(|r| V::load(&x[ROWS * b + r]));
@@ -167,11 +188,24 @@ fn solve_body<V: Vector>(l: &Triangles, x: &mut [Line]) {
 
 dispatch! {
     /// `out` = A x.
-    pub fn times(a: &Triangles, x: &[Line], out: &mut [Line]) = times_body
+    pub fn times[T, L](a: &Triangles<T, L>, x: &[Line<T, L>], out: &mut [Line<T, L>]) = times_body
 }
 
 #[inline(always)]
-fn times_body<V: Vector>(a: &Triangles, x: &[Line], out: &mut [Line]) {
+fn times_body<V: Vector, T: Scalar<L>, const L: usize>(
+    a: &Triangles<T, L>,
+    x: &[Line<T, L>],
+    out: &mut [Line<T, L>],
+) {
+    times_in::<T::In<V>, T, L>(a, x, out);
+}
+
+#[inline(always)]
+fn times_in<V: Register<T, L>, T: Scalar<L>, const L: usize>(
+    a: &Triangles<T, L>,
+    x: &[Line<T, L>],
+    out: &mut [Line<T, L>],
+) {
     for b in 0..a.order / ROWS {
         let (before, square) = a.block(b).split_at(ROWS * b);
         let own: [V; ROWS] = std::array::from_fn(|r| V::load(&x[ROWS * b + r]));
@@ -194,11 +228,24 @@ fn times_body<V: Vector>(a: &Triangles, x: &[Line], out: &mut [Line]) {
 
 dispatch! {
     /// A becomes A + u uᵀ − v vᵀ.
-    pub fn update(a: &mut Triangles, u: &[Line], v: &[Line]) = update_body
+    pub fn update[T, L](a: &mut Triangles<T, L>, u: &[Line<T, L>], v: &[Line<T, L>]) = update_body
 }
 
 #[inline(always)]
-fn update_body<V: Vector>(a: &mut Triangles, u: &[Line], v: &[Line]) {
+fn update_body<V: Vector, T: Scalar<L>, const L: usize>(
+    a: &mut Triangles<T, L>,
+    u: &[Line<T, L>],
+    v: &[Line<T, L>],
+) {
+    update_in::<T::In<V>, T, L>(a, u, v);
+}
+
+#[inline(always)]
+fn update_in<V: Register<T, L>, T: Scalar<L>, const L: usize>(
+    a: &mut Triangles<T, L>,
+    u: &[Line<T, L>],
+    v: &[Line<T, L>],
+) {
     for b in 0..a.order / ROWS {
         let own_u: [V; ROWS] = std::array::from_fn(|r| V::load(&u[ROWS * b + r]));
         let own_v: [V; ROWS] = std::array::from_fn(|r| V::splat(0.0).sub(V::load(&v[ROWS * b + r])));
@@ -211,13 +258,25 @@ fn update_body<V: Vector>(a: &mut Triangles, u: &[Line], v: &[Line]) {
     }
 }
 
-/// Σⱼ xⱼ yⱼ of every lane.
-pub fn dots(x: &[Line], y: &[Line]) -> [f64; LANES] {
-    let mut sums = [0.0; LANES];
-    for (x, y) in x.iter().zip(y) {
-        (0..LANES).for_each(|l| sums[l] += x[l] * y[l]);
+dispatch! {
+    /// Adds to every entry of `d` this share of the largest entry on the diagonal of its lane.
+    pub fn add_ridge[T, L](a: &Triangles<T, L>, share: f64, d: &mut [Line<T, L>]) = add_ridge_body
+}
+
+#[inline(always)]
+fn add_ridge_body<V: Vector, T: Scalar<L>, const L: usize>(
+    a: &Triangles<T, L>,
+    share: f64,
+    d: &mut [Line<T, L>],
+) {
+    let mut most = <T::In<V>>::splat(0.0);
+    for j in 0..d.len() {
+        most = <T::In<V>>::load(a.diagonal(j)).max(most);
     }
-    sums
+    let ridge = most.mul(<T::In<V>>::splat(share));
+    for d in d {
+        d.0 = <T::In<V>>::load(d).add(ridge).lanes();
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Newton's method with a Hessian that is mended as it goes, for a block of searches with few parameters: eight in step,
 //! each a lane, so that an objective can answer all of them with one pass over the data and a matrix of each is factored
-//! at every step for little. A search does the same whatever its neighbours do.
+//! at every step for little. A search does the same whatever its neighbours do. As long as steps gain much singles will do,
+//! sixteen in step.
 //!
 //! The objective is L(θ) = f(θ) + h(θ) + Σ gⱼ(θⱼ) with f and h convex. What is known of h and the gⱼ is not left to be
 //! learned: H = A + ∇²h + D, D the curvature of the gⱼ at θ and A about the Hessian of f, mended by BFGS updates from
@@ -10,20 +11,21 @@ use super::lbfgs::{STALLED, Settings};
 use super::line_search::{LineSearch, Verdict};
 use super::progress::Progress;
 use super::{Minimum, Status};
-use crate::kernel::triangle::{self, Triangles, dots};
-use crate::kernel::{LANES, Level, Line};
+use crate::kernel::lanes::{along, differences, dots, largest, replace, scale};
+use crate::kernel::triangle::{self, Triangles};
+use crate::kernel::{LANES, Level, Line, Scalar};
 
-/// The objectives of a block.
-pub trait LaneObjective {
+/// The objectives of a block, in lanes of doubles or singles.
+pub trait LaneObjective<T: Scalar<L> = f64, const L: usize = LANES> {
     /// Number of parameters.
     fn p(&self) -> usize;
 
     /// Value and gradients at the points of the searches that have seats.
-    fn evaluate(&mut self, trials: &mut [Trial]);
+    fn evaluate(&mut self, trials: &mut [Trial<T, L>]);
 
     /// Curvature of every gⱼ at θⱼ: the second derivative where `exact`, else that of a parabola that touches there and lies
     /// above elsewhere.
-    fn curvatures(&self, theta: &[Line], exact: [bool; LANES], out: &mut [Line]);
+    fn curvatures(&self, theta: &[Line<T, L>], exact: [bool; L], out: &mut [Line<T, L>]);
 
     /// About the Hessian of f: its lower triangle, row after row.
     fn hessian(&mut self, search: usize, theta: &[f64], need: Need) -> Vec<f64>;
@@ -52,24 +54,51 @@ pub enum Need {
     Anew { far: bool },
 }
 
-/// Eight searches, or fewer, and what is found at their points.
-pub struct Trial {
-    pub seats: [Option<usize>; LANES],
-    pub at: Points,
+/// Where a search begins, or has come to on the way.
+#[derive(Clone)]
+pub struct Stage {
+    theta: Vec<f64>,
+    /// Evaluations so far.
+    iterations: usize,
+    /// The minimum is near.
+    near: bool,
+    /// A, if there is one that has served well.
+    a: Option<Vec<f64>>,
+}
+
+impl Stage {
+    pub fn start(theta: Vec<f64>) -> Stage {
+        Stage { theta, iterations: 0, near: false, a: None }
+    }
+}
+
+/// The searches of a line, or fewer, and what is found at their points.
+pub struct Trial<T = f64, const L: usize = LANES> {
+    pub seats: [Option<usize>; L],
+    pub at: Points<T, L>,
+}
+
+impl<T: Scalar<L>, const L: usize> Trial<T, L> {
+    /// No search, for `order` parameters.
+    pub fn new(order: usize) -> Self {
+        Trial { seats: [None; L], at: Points::new(order) }
+    }
 }
 
 /// A point of every lane, its value, the gradient of f there and that of L. Entries beyond p are 0.
-pub struct Points {
-    pub theta: Vec<Line>,
-    pub values: [f64; LANES],
-    pub smooth: Vec<Line>,
-    pub gradient: Vec<Line>,
+pub struct Points<T = f64, const L: usize = LANES> {
+    pub theta: Vec<Line<T, L>>,
+    pub values: [f64; L],
+    pub smooth: Vec<Line<T, L>>,
+    pub gradient: Vec<Line<T, L>>,
 }
 
 /// Squared distance to the minimum, in posterior variances per parameter, within which a search is near it.
 const NEAR: f64 = 0.1;
 /// D has at least this share of the largest entry of A: a direction without curvature would be given an infinite step.
 const RIDGE: f64 = 1e-9;
+/// What a step in singles must promise to gain: their noise is a tenth of this.
+const ROUGH_GAIN: f64 = 1e-5;
 
 /// One search half way.
 struct Lane {
@@ -78,6 +107,8 @@ struct Lane {
     iterations: usize,
     /// Has been near.
     arrived: bool,
+    /// A to begin with, if there is one.
+    first: Option<Vec<f64>>,
     /// Since A was made.
     progress: Progress,
     /// The largest gradient entry where the search was stuck last.
@@ -96,107 +127,152 @@ enum Turn {
     Aim,
     /// Found nothing lower, or no direction: needs another A.
     Stuck,
+    /// The next step gains so little that it is the last in singles.
+    Leave,
     End(Status),
 }
 
-/// Eight searches.
-struct Group {
-    lanes: [Option<Lane>; LANES],
-    here: Points,
-    direction: Vec<Line>,
-    a: Triangles,
-    /// A + ∇²h, where there is an h.
-    whole: Option<Triangles>,
-    factor: Triangles,
-    d: Vec<Line>,
+/// Where a search ended, or was left.
+struct Ended {
+    theta: Vec<f64>,
+    value: f64,
+    gradient: f64,
+    iterations: usize,
+    turn: Turn,
+    near: bool,
+    a: Option<Vec<f64>>,
 }
 
-/// Minimises all objectives of a block from their starts.
-pub fn minimise_block(
+/// The searches of a line.
+struct Group<T, const L: usize> {
+    lanes: [Option<Lane>; L],
+    here: Points<T, L>,
+    direction: Vec<Line<T, L>>,
+    a: Triangles<T, L>,
+    /// A + ∇²h, where there is an h.
+    whole: Option<Triangles<T, L>>,
+    factor: Triangles<T, L>,
+    d: Vec<Line<T, L>>,
+    /// Steps and changes of gradients, while A is mended.
+    steps: Vec<Line<T, L>>,
+    changes: Vec<Line<T, L>>,
+    products: Vec<Line<T, L>>,
+}
+
+/// Takes all searches of a block from their starts to where steps gain too little for singles.
+pub fn approach<T: Scalar<L>, const L: usize>(
     level: Level,
-    objective: &mut dyn LaneObjective,
+    objective: &mut dyn LaneObjective<T, L>,
     starts: Vec<Vec<f64>>,
     settings: &Settings,
+) -> Vec<Stage> {
+    let stages = starts.iter().cloned().map(Stage::start).collect();
+    let ends = run(level, objective, stages, settings, ROUGH_GAIN);
+    let stage = |(end, start): (Ended, Vec<f64>)| {
+        let Ended { theta, iterations, near, a, turn, .. } = end;
+        match turn {
+            // Perhaps for want of digits.
+            Turn::End(Status::Failed) => Stage { iterations, ..Stage::start(start) },
+            _ => Stage { theta, iterations, near, a },
+        }
+    };
+    ends.into_iter().zip(starts).map(stage).collect()
+}
+
+/// Minimises all objectives of a block from where their searches are.
+pub fn minimise_block<T: Scalar<L>, const L: usize>(
+    level: Level,
+    objective: &mut dyn LaneObjective<T, L>,
+    from: Vec<Stage>,
+    settings: &Settings,
 ) -> Vec<Minimum> {
+    let minimum = |end: Ended| {
+        let Ended { theta, value, gradient, iterations, turn, .. } = end;
+        match turn {
+            Turn::End(status) if status != Status::Failed => {
+                Minimum { theta, value, iterations, gradient, status }
+            }
+            _ => Minimum::failed(theta, iterations),
+        }
+    };
+    run(level, objective, from, settings, 0.0).into_iter().map(minimum).collect()
+}
+
+/// Searches end at their minima, or are left where the next step promises to gain no more than `least`.
+fn run<T: Scalar<L>, const L: usize>(
+    level: Level,
+    objective: &mut dyn LaneObjective<T, L>,
+    from: Vec<Stage>,
+    settings: &Settings,
+    least: f64,
+) -> Vec<Ended> {
     let p = objective.p();
-    let mut minima: Vec<Option<Minimum>> = starts.iter().map(|_| None).collect();
-    let count = starts.len().min(objective.seats()).div_ceil(LANES);
-    let mut waiting = starts.into_iter().enumerate();
-    let mut groups: Vec<Group> = (0..count).map(|_| Group::new(p)).collect();
-    let mut trials: Vec<Trial> =
-        groups.iter().map(|g| Trial { seats: [None; LANES], at: Points::new(g.a.order()) }).collect();
+    let mut ends: Vec<Option<Ended>> = from.iter().map(|_| None).collect();
+    let count = from.len().min(objective.seats()).div_ceil(L);
+    let mut waiting = from.into_iter().enumerate();
+    let mut groups: Vec<Group<T, L>> = (0..count).map(|_| Group::new(p)).collect();
+    let mut trials: Vec<Trial<T, L>> = groups.iter().map(|g| Trial::new(g.a.order())).collect();
     loop {
         for (group, trial) in groups.iter_mut().zip(&mut trials) {
             for (lane, place) in group.lanes.iter_mut().enumerate().filter(|(_, place)| place.is_none()) {
                 let next = waiting.next();
                 trial.seats[lane] = next.as_ref().map(|(search, _)| *search);
-                *place = next.map(|(search, start)| {
-                    trial.at.theta.iter_mut().zip(start).for_each(|(line, t)| line[lane] = t);
-                    Lane::new(search)
+                *place = next.map(|(search, stage)| {
+                    let entries = trial.at.theta.iter_mut().zip(&stage.theta);
+                    entries.for_each(|(line, t)| line[lane] = T::of(*t));
+                    Lane::new(search, stage)
                 });
             }
         }
         groups.retain(|group| group.lanes.iter().any(Option::is_some));
         trials.retain(|trial| trial.seats.iter().any(Option::is_some));
         if groups.is_empty() {
-            return minima.into_iter().map(|m| m.expect("every search has had a seat")).collect();
+            return ends.into_iter().map(|end| end.expect("every search has had a seat")).collect();
         }
         objective.evaluate(&mut trials);
         for (group, trial) in groups.iter_mut().zip(&mut trials) {
-            group.receive(&trial.at, settings);
-            group.learn(level, &trial.at);
-            group.aim(level, objective, settings);
-            group.set_off(&mut trial.at);
-            for (lane, place) in group.lanes.iter_mut().enumerate() {
-                if let Some((search, minimum)) = place.as_ref().and_then(|l| l.minimum(lane, &group.here, p))
-                {
-                    minima[search] = Some(minimum);
-                    *place = None;
+            group.receive(level, &trial.at, settings);
+            group.aim(level, objective, settings, least);
+            group.set_off(level, &mut trial.at);
+            for lane in 0..L {
+                if let Some((search, end)) = group.end(lane, p) {
+                    ends[search] = Some(end);
+                    group.lanes[lane] = None;
                 }
             }
         }
     }
 }
 
-impl Points {
-    fn new(order: usize) -> Points {
+impl<T: Scalar<L>, const L: usize> Points<T, L> {
+    fn new(order: usize) -> Self {
         let zeros = || vec![Line::default(); order];
-        Points { theta: zeros(), values: [0.0; LANES], smooth: zeros(), gradient: zeros() }
+        Points { theta: zeros(), values: [0.0; L], smooth: zeros(), gradient: zeros() }
     }
 
-    fn take(&mut self, from: &Points, lane: usize) {
-        let pairs = [
-            (&mut self.theta, &from.theta),
-            (&mut self.smooth, &from.smooth),
-            (&mut self.gradient, &from.gradient),
-        ];
-        for (to, from) in pairs {
-            to.iter_mut().zip(from).for_each(|(to, from)| to[lane] = from[lane]);
+    /// Takes over the points of the chosen lanes.
+    fn take(&mut self, level: Level, from: &Self, chosen: [bool; L]) {
+        replace(level, chosen, 1.0, &from.theta, &mut self.theta);
+        replace(level, chosen, 1.0, &from.smooth, &mut self.smooth);
+        replace(level, chosen, 1.0, &from.gradient, &mut self.gradient);
+        for lane in (0..L).filter(|&lane| chosen[lane]) {
+            self.values[lane] = from.values[lane];
         }
-        self.values[lane] = from.values[lane];
     }
 
     fn theta(&self, lane: usize, p: usize) -> Vec<f64> {
-        self.theta[..p].iter().map(|line| line[lane]).collect()
+        self.theta[..p].iter().map(|line| line[lane].into()).collect()
     }
-}
-
-/// Largest absolute entry of every lane.
-fn largest(lines: &[Line]) -> [f64; LANES] {
-    let mut most = [0.0f64; LANES];
-    for line in lines {
-        (0..LANES).for_each(|l| most[l] = most[l].max(line[l].abs()));
-    }
-    most
 }
 
 impl Lane {
-    fn new(search: usize) -> Lane {
+    fn new(search: usize, from: Stage) -> Lane {
         Lane {
             search,
             line: LineSearch::default(),
-            iterations: 1,
-            arrived: false,
+            iterations: from.iterations + 1,
+            arrived: from.near,
+            first: from.a,
             progress: Progress::new(),
             stuck: f64::INFINITY,
             turn: Turn::Begin,
@@ -207,10 +283,12 @@ impl Lane {
         matches!(self.turn, Turn::Aim | Turn::Stuck)
     }
 
-    /// Judged by what the last step promised to gain.
+    /// Judged by what the last step promised to gain, or before the first by where the search comes from.
     fn is_far(&self, p: usize, settings: &Settings) -> bool {
-        let p = (p as f64).min(settings.mass);
-        self.line.descent == 0.0 || -settings.mass * self.line.descent > NEAR * p
+        match self.line.descent {
+            0.0 => !self.arrived,
+            descent => -settings.mass * descent > NEAR * (p as f64).min(settings.mass),
+        }
     }
 
     /// Another A for a search that comes near, is stuck, or has gained so little with this one that the rest of the way
@@ -220,7 +298,7 @@ impl Lane {
         if self.turn == Turn::Stuck {
             Some(Need::Anew { far })
         } else if self.progress.is_first() {
-            Some(Need::Start)
+            Some(if self.arrived { Need::Near } else { Need::Start })
         } else if steepest <= settings.gradient {
             None
         } else if !far && !self.arrived {
@@ -241,98 +319,96 @@ impl Lane {
             self.turn = Turn::End(if done { Status::Ok } else { Status::MaxIter });
         }
     }
-
-    /// Where the search ended, if it has.
-    fn minimum(&self, lane: usize, here: &Points, p: usize) -> Option<(usize, Minimum)> {
-        let Turn::End(status) = self.turn else { return None };
-        let theta = here.theta(lane, p);
-        let minimum = if status == Status::Failed {
-            Minimum::failed(theta, self.iterations)
-        } else {
-            let gradient = largest(&here.gradient)[lane];
-            Minimum { theta, value: here.values[lane], iterations: self.iterations, gradient, status }
-        };
-        Some((self.search, minimum))
-    }
 }
 
-impl Group {
-    fn new(p: usize) -> Group {
+impl<T: Scalar<L>, const L: usize> Group<T, L> {
+    fn new(p: usize) -> Self {
         let (a, factor) = (Triangles::new(p), Triangles::new(p));
-        let zeros = || vec![Line::default(); a.order()];
-        let (direction, d) = (zeros(), zeros());
+        let order = Triangles::<T, L>::new(p).order();
+        let zeros = || vec![Line::default(); order];
         Group {
-            lanes: Default::default(),
-            here: Points::new(a.order()),
-            direction,
+            lanes: std::array::from_fn(|_| None),
+            here: Points::new(order),
+            direction: zeros(),
             a,
             whole: None,
             factor,
-            d,
+            d: zeros(),
+            steps: zeros(),
+            changes: zeros(),
+            products: zeros(),
         }
     }
 
-    fn receive(&mut self, trial: &Points, settings: &Settings) {
-        let (ascents, steepest) = (dots(&trial.gradient, &self.direction), largest(&self.here.gradient));
+    /// Judges the points that were tried, moves to those that are lower, and mends A.
+    fn receive(&mut self, level: Level, trial: &Points<T, L>, settings: &Settings) {
+        let ascents = dots(level, &trial.gradient, &self.direction);
+        let steepest = largest(level, &self.here.gradient);
+        let (mut begun, mut moved) = ([false; L], [false; L]);
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane else { continue };
             if lane.turn == Turn::Begin {
-                let finite = trial.values[l].is_finite() && trial.gradient.iter().all(|g| g[l].is_finite());
+                let is_finite = |g: &Line<T, L>| g[l].into().is_finite();
+                let finite = trial.values[l].is_finite() && trial.gradient.iter().all(is_finite);
                 lane.turn = if finite { Turn::Aim } else { Turn::End(Status::Failed) };
-                self.here.take(trial, l);
+                begun[l] = true;
                 continue;
             }
             lane.iterations += 1;
             match lane.line.judge(trial.values[l], Some(ascents[l])) {
-                Verdict::Accept => lane.turn = Turn::Aim,
+                Verdict::Accept => {
+                    (lane.turn, moved[l]) = (Turn::Aim, true);
+                    lane.progress.step();
+                }
                 Verdict::TryAgain => {}
                 Verdict::Nothing => lane.give_up(steepest[l], settings),
             }
         }
+        if moved.contains(&true) {
+            self.mend(level, trial, moved);
+        }
+        let either = std::array::from_fn(|l| begun[l] || moved[l]);
+        self.here.take(level, trial, either);
     }
 
-    /// Moves the searches that have found a lower point there, and mends their A.
-    fn learn(&mut self, level: Level, trial: &Points) {
-        let moved: [bool; LANES] =
-            std::array::from_fn(|l| self.lanes[l].as_ref().is_some_and(|lane| lane.turn == Turn::Aim));
-        if !moved.contains(&true) {
-            return;
-        }
-        let difference = |to: &[Line], from: &[Line]| -> Vec<Line> {
-            let entry = |l: usize, to: f64, from: f64| if moved[l] { to - from } else { 0.0 };
-            let line = |(to, from): (&Line, &Line)| Line(std::array::from_fn(|l| entry(l, to[l], from[l])));
-            to.iter().zip(from).map(line).collect()
+    /// Mends A of the searches that move, by what the gradient of f changes on the way.
+    fn mend(&mut self, level: Level, trial: &Points<T, L>, moved: [bool; L]) {
+        let (s, y, along) = (&mut self.steps, &mut self.changes, &mut self.products);
+        differences(level, moved, &trial.theta, &self.here.theta, s);
+        differences(level, moved, &trial.smooth, &self.here.smooth, y);
+        triangle::times(level, &self.a, s, along);
+        let (sy, sas) = (dots(level, s, y), dots(level, s, along));
+        let (ss, yy) = (dots(level, s, s), dots(level, y, y));
+        // A change that is all rounding tells nothing.
+        let tells = |l: usize| sy[l] > T::NOTHING * 10.0 * (ss[l] * yy[l]).sqrt() && sas[l] > 0.0;
+        let roots = |of: [f64; L]| -> [f64; L] {
+            std::array::from_fn(|l| if tells(l) { 1.0 / of[l].sqrt() } else { 0.0 })
         };
-        let s = difference(&trial.theta, &self.here.theta);
-        let mut y = difference(&trial.smooth, &self.here.smooth);
-        let mut along = vec![Line::default(); s.len()];
-        triangle::times(level, &self.a, &s, &mut along);
-        let (sy, sas, ss, yy) = (dots(&s, &y), dots(&s, &along), dots(&s, &s), dots(&y, &y));
-        let tells = |l: usize| sy[l] > 1e-12 * (ss[l] * yy[l]).sqrt() && sas[l] > 0.0;
-        let scale = |lines: &mut [Line], by: &[f64; LANES]| {
-            let by: [Option<f64>; LANES] = std::array::from_fn(|l| tells(l).then(|| 1.0 / by[l].sqrt()));
-            let scaled = |line: &Line| Line(std::array::from_fn(|l| by[l].map_or(0.0, |by| by * line[l])));
-            lines.iter_mut().for_each(|line| *line = scaled(line));
-        };
-        scale(&mut y, &sy);
-        scale(&mut along, &sas);
-        triangle::update(level, &mut self.a, &y, &along);
-        for l in (0..LANES).filter(|&l| moved[l]) {
-            self.here.take(trial, l);
-            self.lanes[l].iter_mut().for_each(|lane| lane.progress.step());
-        }
+        scale(level, roots(sy), y);
+        scale(level, roots(sas), along);
+        triangle::update(level, &mut self.a, y, along);
     }
 
     /// Gives every search that wants one a direction, or its end.
-    fn aim(&mut self, level: Level, objective: &mut dyn LaneObjective, settings: &Settings) {
+    fn aim(
+        &mut self,
+        level: Level,
+        objective: &mut dyn LaneObjective<T, L>,
+        settings: &Settings,
+        least: f64,
+    ) {
         let p = objective.p();
-        let steepest = largest(&self.here.gradient);
+        let steepest = largest(level, &self.here.gradient);
         let cost = objective.hessian_cost();
-        let mut exact = [false; LANES];
+        let mut exact = [false; L];
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane.as_mut().filter(|lane| lane.aims()) else { continue };
-            if let Some(need) = lane.need(p, steepest[l], cost, settings) {
-                self.a.set(l, &objective.hessian(lane.search, &self.here.theta(l, p), need));
+            let a = lane.first.take().or_else(|| {
+                let need = lane.need(p, steepest[l], cost, settings)?;
+                Some(objective.hessian(lane.search, &self.here.theta(l, p), need))
+            });
+            if let Some(a) = a {
+                self.a.set(l, &a);
                 lane.progress.begin(steepest[l]);
             }
             exact[l] = !lane.is_far(p, settings);
@@ -342,28 +418,31 @@ impl Group {
         }
         self.add_known(objective, settings);
         self.factor(level, objective, exact, steepest, settings);
-        let mut step = self.here.gradient.clone();
-        triangle::solve(level, &self.factor, &mut step);
-        let gain = dots(&step, &self.here.gradient);
+        let step = &mut self.steps;
+        step.copy_from_slice(&self.here.gradient);
+        triangle::solve(level, &self.factor, step);
+        let gain = dots(level, step, &self.here.gradient);
+        let mut set = [false; L];
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane.as_mut().filter(|lane| lane.aims()) else { continue };
             let close = settings.mass * gain[l] <= settings.tolerance * settings.tolerance;
-            if steepest[l] == 0.0 || close && steepest[l] <= settings.gradient {
-                lane.turn = Turn::End(Status::Ok);
-            } else if lane.iterations >= settings.max_iterations {
-                lane.turn = Turn::End(Status::MaxIter);
-            } else if gain[l] > 0.0 {
-                self.direction.iter_mut().zip(&step).for_each(|(to, step)| to[l] = -step[l]);
-                lane.line = LineSearch::new(self.here.values[l], -gain[l], 1.0);
-                lane.turn = Turn::Try;
+            lane.turn = if steepest[l] == 0.0 || close && steepest[l] <= settings.gradient {
+                Turn::End(Status::Ok)
+            } else if lane.iterations >= settings.max_iterations || gain[l].is_nan() || gain[l] <= 0.0 {
+                Turn::End(Status::MaxIter)
+            } else if gain[l] <= least {
+                Turn::Leave
             } else {
-                lane.turn = Turn::End(Status::MaxIter);
-            }
+                lane.line = LineSearch::new(self.here.values[l], -gain[l], 1.0);
+                Turn::Try
+            };
+            set[l] = true;
         }
+        replace(level, set, -1.0, step, &mut self.direction);
     }
 
     /// Adds ∇²h to A for the searches that want a direction.
-    fn add_known(&mut self, objective: &dyn LaneObjective, settings: &Settings) {
+    fn add_known(&mut self, objective: &dyn LaneObjective<T, L>, settings: &Settings) {
         let p = objective.p();
         self.whole = None;
         for (l, lane) in self.lanes.iter().enumerate() {
@@ -380,22 +459,18 @@ impl Group {
     fn factor(
         &mut self,
         level: Level,
-        objective: &mut dyn LaneObjective,
-        mut exact: [bool; LANES],
-        steepest: [f64; LANES],
+        objective: &mut dyn LaneObjective<T, L>,
+        mut exact: [bool; L],
+        steepest: [f64; L],
         settings: &Settings,
     ) {
         let p = objective.p();
         loop {
             objective.curvatures(&self.here.theta[..p], exact, &mut self.d[..p]);
             let whole = self.whole.as_ref().unwrap_or(&self.a);
-            let mut ridge = [0.0f64; LANES];
-            for j in 0..p {
-                (0..LANES).for_each(|l| ridge[l] = ridge[l].max(RIDGE * whole.diagonal(j)[l]));
-            }
-            self.d[..p].iter_mut().for_each(|d| (0..LANES).for_each(|l| d[l] += ridge[l]));
+            triangle::add_ridge(level, whole, RIDGE.max(T::NOTHING), &mut self.d[..p]);
             triangle::factor(level, whole, &self.d, &mut self.factor);
-            let last = self.factor.diagonal(self.a.order() - 1).0;
+            let last: [f64; L] = self.factor.diagonal(self.a.order() - 1).map(Into::into);
             let (mut again, mut renewed) = (false, false);
             for (l, lane) in self.lanes.iter_mut().enumerate() {
                 let Some(lane) = lane.as_mut().filter(|lane| lane.aims() && !last[l].is_finite()) else {
@@ -422,18 +497,32 @@ impl Group {
     }
 
     /// The points to try next.
-    fn set_off(&self, trial: &mut Points) {
-        for (l, lane) in self.lanes.iter().enumerate() {
-            let Some(lane) = lane.as_ref().filter(|lane| lane.turn == Turn::Try) else { continue };
-            let lines = trial.theta.iter_mut().zip(&self.here.theta).zip(&self.direction);
-            lines.for_each(|((trial, here), direction)| trial[l] = here[l] + lane.line.step * direction[l]);
+    fn set_off(&self, level: Level, trial: &mut Points<T, L>) {
+        let step = |lane: &Option<Lane>| lane.as_ref().map_or(0.0, |lane| lane.line.step);
+        let steps = std::array::from_fn(|l| step(&self.lanes[l]));
+        along(level, &self.here.theta, steps, &self.direction, &mut trial.theta);
+    }
+
+    /// Where a search ended, or was left, if it was.
+    fn end(&self, lane: usize, p: usize) -> Option<(usize, Ended)> {
+        let Lane { search, iterations, arrived: near, turn, .. } = *self.lanes[lane].as_ref()?;
+        if !matches!(turn, Turn::End(_) | Turn::Leave) {
+            return None;
         }
+        let (value, mut theta, mut a) = (self.here.values[lane], self.here.theta(lane, p), None);
+        if turn == Turn::Leave {
+            theta.iter_mut().zip(&self.direction).for_each(|(t, d)| *t += d[lane].into());
+            a = Some(self.a.lower(lane, p));
+        }
+        let gradient = self.here.gradient.iter().map(|g| g[lane].into().abs()).fold(0.0, f64::max);
+        Some((search, Ended { theta, value, gradient, iterations, turn, near, a }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::SINGLES;
 
     /// f = cosh(θ₀ + θ₁) + ½(θ₀ − s)², g = ½ log(1 + 10 θ₁²) for search s: two minima for some s. The hyperbolic part
     /// may be `known`.
@@ -448,34 +537,34 @@ mod tests {
         [0.5 * below.ln(), 10.0 * t / below, 10.0 * (1.0 - 10.0 * t * t) / (below * below)]
     }
 
-    impl LaneObjective for Bowl {
+    impl<T: Scalar<L>, const L: usize> LaneObjective<T, L> for Bowl {
         fn p(&self) -> usize {
             2
         }
 
-        fn evaluate(&mut self, trials: &mut [Trial]) {
+        fn evaluate(&mut self, trials: &mut [Trial<T, L>]) {
             for trial in trials {
                 for (l, seat) in trial.seats.iter().enumerate() {
                     let Some(s) = *seat else { continue };
                     self.evaluated += 1;
-                    let (a, b) = (trial.at.theta[0][l], trial.at.theta[1][l]);
+                    let (a, b): (f64, f64) = (trial.at.theta[0][l].into(), trial.at.theta[1][l].into());
                     let pull = a - 0.2 * s as f64;
                     let smooth = [(a + b).sinh() + pull, (a + b).sinh()];
                     let known = if self.known { (a + b).sinh() } else { 0.0 };
                     trial.at.values[l] = (a + b).cosh() + 0.5 * pull * pull + penalty(b)[0];
                     for (j, slope) in [0.0, penalty(b)[1]].into_iter().enumerate() {
-                        trial.at.smooth[j][l] = smooth[j] - known;
-                        trial.at.gradient[j][l] = smooth[j] + slope;
+                        trial.at.smooth[j][l] = T::of(smooth[j] - known);
+                        trial.at.gradient[j][l] = T::of(smooth[j] + slope);
                     }
                 }
             }
         }
 
-        fn curvatures(&self, theta: &[Line], exact: [bool; LANES], out: &mut [Line]) {
+        fn curvatures(&self, theta: &[Line<T, L>], exact: [bool; L], out: &mut [Line<T, L>]) {
             out[0] = Line::default();
-            for l in 0..LANES {
-                let t = theta[1][l];
-                out[1][l] = if exact[l] { penalty(t)[2] } else { 10.0 / (1.0 + 10.0 * t * t) };
+            for l in 0..L {
+                let t: f64 = theta[1][l].into();
+                out[1][l] = T::of(if exact[l] { penalty(t)[2] } else { 10.0 / (1.0 + 10.0 * t * t) });
             }
         }
 
@@ -509,19 +598,32 @@ mod tests {
         }
     }
 
+    fn starts() -> Vec<Vec<f64>> {
+        (0..41).map(|s| vec![2.0 - 0.1 * s as f64, 0.3 * (s % 7) as f64 - 1.0]).collect()
+    }
+
+    /// In doubles alone, or with the first part of the way in singles.
+    fn minimise(bowl: &mut Bowl, starts: Vec<Vec<f64>>, singles: bool) -> Vec<Minimum> {
+        let stages = if singles {
+            approach::<f32, SINGLES>(Level::Plain, bowl, starts, &settings())
+        } else {
+            starts.into_iter().map(Stage::start).collect()
+        };
+        minimise_block::<f64, LANES>(Level::Plain, bowl, stages, &settings())
+    }
+
     /// More searches than seats, of different lengths; each ends at a minimum, and as it would alone.
     #[test]
     fn every_search_of_a_block_finds_its_own_minimum() {
-        for known in [false, true] {
-            find_minima(known);
+        for (known, singles) in [(false, false), (false, true), (true, false), (true, true)] {
+            find_minima(known, singles);
         }
     }
 
-    fn find_minima(known: bool) {
-        let starts: Vec<Vec<f64>> =
-            (0..41).map(|s| vec![2.0 - 0.1 * s as f64, 0.3 * (s % 7) as f64 - 1.0]).collect();
+    fn find_minima(known: bool, singles: bool) {
+        let starts = starts();
         let mut bowl = Bowl { known, ..Bowl::default() };
-        let minima = minimise_block(Level::Plain, &mut bowl, starts.clone(), &settings());
+        let minima = minimise(&mut bowl, starts.clone(), singles);
         assert_eq!(bowl.evaluated, minima.iter().map(|m| m.iterations).sum::<usize>(), "no point twice");
         for (s, m) in minima.iter().enumerate() {
             assert_eq!(m.status, Status::Ok, "search {s}");
@@ -535,17 +637,33 @@ mod tests {
         for number in [0, 20, 40] {
             let alone = |search: usize, theta: &[f64]| {
                 let starts = (0..=search).map(|_| theta.to_vec()).collect();
-                minimise_block(Level::Plain, &mut Bowl { known, ..Bowl::default() }, starts, &settings())
-                    .remove(search)
+                minimise(&mut Bowl { known, ..Bowl::default() }, starts, singles).remove(search)
             };
             assert_eq!(alone(number, &starts[number]), minima[number]);
         }
     }
 
+    /// The way in singles leads into the basin that doubles would find, nearly to its bottom, and leaves little to do.
+    #[test]
+    fn singles_lead_where_doubles_would() {
+        let stages = approach::<f32, SINGLES>(Level::Plain, &mut Bowl::default(), starts(), &settings());
+        let minima = minimise(&mut Bowl::default(), starts(), false);
+        let in_two = minimise(&mut Bowl::default(), starts(), true);
+        for ((stage, minimum), end) in stages.iter().zip(&minima).zip(&in_two) {
+            assert!(stage.near && stage.a.is_some());
+            let distance = stage.theta.iter().zip(&minimum.theta).map(|(a, b)| (a - b).abs());
+            assert!(distance.fold(0.0, f64::max) < 1e-2, "{:?}, {:?}", stage.theta, minimum.theta);
+            assert!(end.iterations <= stage.iterations + 5, "{} more", end.iterations - stage.iterations);
+        }
+    }
+
     #[test]
     fn a_start_that_is_not_finite_fails_alone() {
-        let starts = vec![vec![f64::NAN, 0.0], vec![0.5, 0.5]];
-        let minima = minimise_block(Level::Plain, &mut Bowl::default(), starts, &settings());
-        assert_eq!([minima[0].status, minima[1].status], [Status::Failed, Status::Ok]);
+        for singles in [false, true] {
+            let starts = vec![vec![f64::NAN, 0.0], vec![0.5, 0.5], vec![1e60, 0.0]];
+            let minima = minimise(&mut Bowl::default(), starts, singles);
+            assert_eq!([minima[0].status, minima[1].status], [Status::Failed, Status::Ok]);
+            assert_eq!(minima[2].status, Status::Failed, "its loss overflows");
+        }
     }
 }

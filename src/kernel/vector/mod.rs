@@ -13,23 +13,59 @@ pub use x86::{Avx2, Avx512};
 
 pub const LANES: usize = 8;
 pub type Lanes = [f64; LANES];
+/// Singles in a vector.
+pub const SINGLES: usize = 2 * LANES;
 
-/// Eight doubles that fill a line of the cache: a vector that lies across two costs two loads.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Eight doubles, or sixteen singles, that fill a line of the cache: a vector that lies across two costs two loads.
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
-pub struct Line(pub Lanes);
+pub struct Line<T = f64, const L: usize = LANES>(pub [T; L]);
 
-impl std::ops::Deref for Line {
-    type Target = Lanes;
+impl<T: Copy + Default, const L: usize> Default for Line<T, L> {
+    fn default() -> Self {
+        Line([T::default(); L])
+    }
+}
 
-    fn deref(&self) -> &Lanes {
+impl<T, const L: usize> std::ops::Deref for Line<T, L> {
+    type Target = [T; L];
+
+    fn deref(&self) -> &[T; L] {
         &self.0
     }
 }
 
-impl std::ops::DerefMut for Line {
-    fn deref_mut(&mut self) -> &mut Lanes {
+impl<T, const L: usize> std::ops::DerefMut for Line<T, L> {
+    fn deref_mut(&mut self) -> &mut [T; L] {
         &mut self.0
+    }
+}
+
+/// A format of numbers, `L` of which fill a line: doubles or singles.
+pub trait Scalar<const L: usize>: Copy + Default + Into<f64> + Send + Sync + 'static {
+    /// The vector of them at the level of `V`.
+    type In<V: Vector>: Register<Self, L>;
+    /// What is left of a number that lost all digits but a few, relative.
+    const NOTHING: f64;
+
+    fn of(value: f64) -> Self;
+}
+
+impl Scalar<LANES> for f64 {
+    type In<V: Vector> = V;
+    const NOTHING: f64 = 1e-13;
+
+    fn of(value: f64) -> f64 {
+        value
+    }
+}
+
+impl Scalar<SINGLES> for f32 {
+    type In<V: Vector> = V::Singles;
+    const NOTHING: f64 = 1e-6;
+
+    fn of(value: f64) -> f32 {
+        value as f32
     }
 }
 
@@ -172,16 +208,21 @@ const SINGLE: Format = Format {
     ln: &[2.958_027_715e-1, 3.998_877_334e-1, 6.666_668_506e-1],
 };
 
-/// Eight doubles in step.
-pub trait Vector: Arithmetic {
-    /// Sixteen singles.
-    type Singles: Arithmetic;
+/// `L` numbers in step, from and to memory.
+pub trait Register<T, const L: usize>: Arithmetic {
     /// Vectors that stay in registers through a loop: what a kernel sums up at once.
     const SUMS: usize;
 
-    fn load(lanes: &Lanes) -> Self;
-    fn lanes(self) -> Lanes;
+    fn load(lanes: &[T; L]) -> Self;
+    fn lanes(self) -> [T; L];
     fn sqrt(self) -> Self;
+}
+
+/// Eight doubles in step.
+pub trait Vector: Register<f64, LANES> {
+    /// Sixteen singles.
+    type Singles: Register<f32, SINGLES>;
+
     /// A bit for each lane that is not below the limit: NaN is not.
     fn not_below(self, limit: Self) -> u8;
     /// Asks for memory that will be read soon. A hint: plain code does without.
@@ -191,10 +232,18 @@ pub trait Vector: Arithmetic {
     fn doubles(singles: Self::Singles) -> [Self; 2];
 }
 
-/// Sum over the lanes, always in the same order.
+/// Sum over the lanes, always in the same order: the second half is added to the first, and so on.
 #[inline(always)]
-pub fn sum(x: &Lanes) -> f64 {
-    ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
+pub fn sum<T: Copy + Into<f64>, const L: usize>(x: &[T; L]) -> f64 {
+    let mut x = x.map(Into::into);
+    let mut half = L / 2;
+    while half > 0 {
+        for l in 0..half {
+            x[l] += x[half + l];
+        }
+        half /= 2;
+    }
+    x[0]
 }
 
 /// ln 2 in two parts; the first has trailing zeros, so that its product with an integer is exact.

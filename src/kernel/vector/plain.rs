@@ -1,16 +1,16 @@
 //! Plain code: what every CPU has, and what the others are tested against.
 
-use super::{Arithmetic, DOUBLE, Format, LANES, Lanes, SINGLE, Vector, double, single};
+use super::{Arithmetic, DOUBLE, Format, LANES, Lanes, Register, SINGLE, SINGLES, Vector, double, single};
 
 #[derive(Clone, Copy)]
 pub struct Plain(Lanes);
 
 #[derive(Clone, Copy)]
-pub struct PlainSingles([f32; 2 * LANES]);
+pub struct PlainSingles([f32; SINGLES]);
 
 /// Operations lane by lane.
 macro_rules! arithmetic {
-    ($type:ident, $number:ty, $mantissa:literal, $bits:ident, $format:expr) => {
+    ($type:ident, $number:ty, $lanes:expr, $mantissa:literal, $bits:ident, $format:expr) => {
         impl $type {
             #[inline(always)]
             fn map(f: impl Fn(usize) -> $number) -> Self {
@@ -69,28 +69,32 @@ macro_rules! arithmetic {
                 (e, $type::map(|l| <$number>::from_bits(m(l))))
             }
         }
+
+        impl Register<$number, { $lanes }> for $type {
+            const SUMS: usize = 4;
+
+            #[inline(always)]
+            fn load(lanes: &[$number; $lanes]) -> Self {
+                $type(*lanes)
+            }
+            #[inline(always)]
+            fn lanes(self) -> [$number; $lanes] {
+                self.0
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $type::map(|l| self.0[l].sqrt())
+            }
+        }
     };
 }
 
-arithmetic!(Plain, f64, 52, double, DOUBLE);
-arithmetic!(PlainSingles, f32, 23, single, SINGLE);
+arithmetic!(Plain, f64, LANES, 52, double, DOUBLE);
+arithmetic!(PlainSingles, f32, SINGLES, 23, single, SINGLE);
 
 impl Vector for Plain {
     type Singles = PlainSingles;
-    const SUMS: usize = 4;
 
-    #[inline(always)]
-    fn load(lanes: &Lanes) -> Self {
-        Plain(*lanes)
-    }
-    #[inline(always)]
-    fn lanes(self) -> Lanes {
-        self.0
-    }
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        Plain::map(|l| self.0[l].sqrt())
-    }
     #[inline(always)]
     fn not_below(self, limit: Self) -> u8 {
         let below = |(a, b): (f64, f64)| a < b;

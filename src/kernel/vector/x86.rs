@@ -4,7 +4,7 @@
 //! compiles for that feature and calls after the feature was detected. Loads and stores go through references to
 //! arrays of the right length and ask for no alignment.
 
-use super::{Arithmetic, DOUBLE, Format, LANES, Lanes, SINGLE, Vector, double, single};
+use super::{Arithmetic, DOUBLE, Format, LANES, Register, SINGLE, SINGLES, Vector, double, single};
 use std::arch::x86_64::*;
 
 /// Each line of the cache that holds some of the items.
@@ -32,10 +32,30 @@ pub struct Avx2Singles(__m256, __m256);
 /// Operations of a type that holds one vector of AVX-512, by the intrinsics of its format.
 macro_rules! avx512 {
     (
-        $type:ident, $number:ty, $mantissa:literal, $bits:ident, $integer:ty, $format:expr,
+        $type:ident, $number:ty, $lanes:expr, $mantissa:literal, $bits:ident, $integer:ty, $format:expr,
         $set:ident $add:ident $sub:ident $mul:ident $div:ident $fma:ident $max:ident $cmp:ident $blend:ident
         $set_bits:ident $add_bits:ident $left:ident $right:ident $to_bits:ident $from_bits:ident
+        $load:ident $store:ident $sqrt:ident
     ) => {
+        impl Register<$number, { $lanes }> for $type {
+            const SUMS: usize = 16;
+
+            #[inline(always)]
+            fn load(lanes: &[$number; $lanes]) -> Self {
+                $type(unsafe { $load(lanes.as_ptr()) })
+            }
+            #[inline(always)]
+            fn lanes(self) -> [$number; $lanes] {
+                let mut out = [0.0; $lanes];
+                unsafe { $store(out.as_mut_ptr(), self.0) };
+                out
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $type(unsafe { $sqrt(self.0) })
+            }
+        }
+
         impl Arithmetic for $type {
             const FORMAT: Format = $format;
 
@@ -95,26 +115,51 @@ macro_rules! avx512 {
 }
 
 avx512! {
-    Avx512, f64, 52, double, i64, DOUBLE,
+    Avx512, f64, LANES, 52, double, i64, DOUBLE,
     _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_fmadd_pd _mm512_max_pd
     _mm512_cmp_pd_mask _mm512_mask_blend_pd
     _mm512_set1_epi64 _mm512_add_epi64 _mm512_slli_epi64 _mm512_srli_epi64 _mm512_castpd_si512 _mm512_castsi512_pd
+    _mm512_loadu_pd _mm512_storeu_pd _mm512_sqrt_pd
 }
 
 avx512! {
-    Avx512Singles, f32, 23, single, i32, SINGLE,
+    Avx512Singles, f32, SINGLES, 23, single, i32, SINGLE,
     _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_div_ps _mm512_fmadd_ps _mm512_max_ps
     _mm512_cmp_ps_mask _mm512_mask_blend_ps
     _mm512_set1_epi32 _mm512_add_epi32 _mm512_slli_epi32 _mm512_srli_epi32 _mm512_castps_si512 _mm512_castsi512_ps
+    _mm512_loadu_ps _mm512_storeu_ps _mm512_sqrt_ps
 }
 
 /// Operations of a type that holds two vectors of AVX2, by the intrinsics of its format.
 macro_rules! avx2 {
     (
-        $type:ident, $raw:ty, $number:ty, $mantissa:literal, $bits:ident, $integer:ty, $format:expr,
+        $type:ident, $raw:ty, $number:ty, $lanes:expr, $mantissa:literal, $bits:ident, $integer:ty, $format:expr,
         $set:ident $add:ident $sub:ident $mul:ident $div:ident $fma:ident $max:ident $cmp:ident $blend:ident
         $set_bits:ident $add_bits:ident $left:ident $right:ident $to_bits:ident $from_bits:ident
+        $load:ident $store:ident $sqrt:ident
     ) => {
+        impl Register<$number, { $lanes }> for $type {
+            const SUMS: usize = 4;
+
+            #[inline(always)]
+            fn load(lanes: &[$number; $lanes]) -> Self {
+                unsafe { $type($load(lanes.as_ptr()), $load(lanes[$lanes / 2..].as_ptr())) }
+            }
+            #[inline(always)]
+            fn lanes(self) -> [$number; $lanes] {
+                let mut out = [0.0; $lanes];
+                unsafe {
+                    $store(out.as_mut_ptr(), self.0);
+                    $store(out[$lanes / 2..].as_mut_ptr(), self.1);
+                }
+                out
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                unsafe { $type($sqrt(self.0), $sqrt(self.1)) }
+            }
+        }
+
         impl Arithmetic for $type {
             const FORMAT: Format = $format;
 
@@ -191,37 +236,24 @@ macro_rules! avx2 {
 }
 
 avx2! {
-    Avx2, __m256d, f64, 52, double, i64, DOUBLE,
+    Avx2, __m256d, f64, LANES, 52, double, i64, DOUBLE,
     _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_fmadd_pd _mm256_max_pd
     _mm256_cmp_pd _mm256_blendv_pd
     _mm256_set1_epi64x _mm256_add_epi64 _mm256_slli_epi64 _mm256_srli_epi64 _mm256_castpd_si256 _mm256_castsi256_pd
+    _mm256_loadu_pd _mm256_storeu_pd _mm256_sqrt_pd
 }
 
 avx2! {
-    Avx2Singles, __m256, f32, 23, single, i32, SINGLE,
+    Avx2Singles, __m256, f32, SINGLES, 23, single, i32, SINGLE,
     _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_div_ps _mm256_fmadd_ps _mm256_max_ps
     _mm256_cmp_ps _mm256_blendv_ps
     _mm256_set1_epi32 _mm256_add_epi32 _mm256_slli_epi32 _mm256_srli_epi32 _mm256_castps_si256 _mm256_castsi256_ps
+    _mm256_loadu_ps _mm256_storeu_ps _mm256_sqrt_ps
 }
 
 impl Vector for Avx512 {
     type Singles = Avx512Singles;
-    const SUMS: usize = 16;
 
-    #[inline(always)]
-    fn load(lanes: &Lanes) -> Self {
-        Avx512(unsafe { _mm512_loadu_pd(lanes.as_ptr()) })
-    }
-    #[inline(always)]
-    fn lanes(self) -> Lanes {
-        let mut out = [0.0; LANES];
-        unsafe { _mm512_storeu_pd(out.as_mut_ptr(), self.0) };
-        out
-    }
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        Avx512(unsafe { _mm512_sqrt_pd(self.0) })
-    }
     #[inline(always)]
     fn not_below(self, limit: Self) -> u8 {
         unsafe { _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(self.0, limit.0) }
@@ -249,25 +281,7 @@ impl Vector for Avx512 {
 
 impl Vector for Avx2 {
     type Singles = Avx2Singles;
-    const SUMS: usize = 4;
 
-    #[inline(always)]
-    fn load(lanes: &Lanes) -> Self {
-        unsafe { Avx2(_mm256_loadu_pd(lanes.as_ptr()), _mm256_loadu_pd(lanes[4..].as_ptr())) }
-    }
-    #[inline(always)]
-    fn lanes(self) -> Lanes {
-        let mut out = [0.0; LANES];
-        unsafe {
-            _mm256_storeu_pd(out.as_mut_ptr(), self.0);
-            _mm256_storeu_pd(out[4..].as_mut_ptr(), self.1);
-        }
-        out
-    }
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        unsafe { Avx2(_mm256_sqrt_pd(self.0), _mm256_sqrt_pd(self.1)) }
-    }
     #[inline(always)]
     fn not_below(self, limit: Self) -> u8 {
         unsafe {

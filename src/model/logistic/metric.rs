@@ -9,7 +9,7 @@ use super::objective::{COLUMNS, Objective, pieces, through_rows};
 use crate::data::Dataset;
 use crate::kernel::logistic::{curvatures, curvatures_at};
 use crate::kernel::products::{add_margins, cross_products};
-use crate::kernel::{LANES, Level, Line, Panel, load};
+use crate::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar, load};
 use crate::linalg::Cholesky;
 use crate::math::largest;
 use crate::process::Measure;
@@ -56,6 +56,7 @@ pub enum Shared {
 pub struct Hard {
     pub rows: Vec<usize>,
     pub x: Panel,
+    pub singles: Panel<f32, SINGLES>,
 }
 
 /// 1/D of every column, and X D⁻¹ Xᵀ.
@@ -92,7 +93,8 @@ impl Shared {
         let f = Measure::empirical(data);
         let (mass, _) = f.weights();
         let start = vec![0.0; d + 1];
-        let far = hessian(model, data, mass, &start, true, None);
+        let x = data.panel_with_intercept();
+        let far = hessian(model.level, x, mass, &start, true, None);
         let Some(first) = factor(model, &far, &start) else { return Shared::Unknown };
         let leverages = leverages(&first, &data.x, mass);
         let leverage = largest(&leverages) > LEVERAGE;
@@ -106,7 +108,7 @@ impl Shared {
         }
         if leverage {
             let hard = Hard::new(&leverages, &data.x);
-            let far = hessian(model, data, mass, &start, true, Some(&hard));
+            let far = hessian(model.level, x, mass, &start, true, Some(&hard));
             return Shared::Small { far, near: None, hard: Some(hard) };
         }
         let mut shared = Shared::Small { far, near: None, hard: None };
@@ -123,7 +125,8 @@ impl Shared {
     fn hessian_at_the_fit(&self, model: &Logistic, data: &Dataset, f: &Measure) -> (Vec<f64>, Vec<f64>) {
         let start = vec![0.0; model.d() + 1];
         let theta = Objective::new(model, self, &[f]).minimise(vec![start]).remove(0).theta;
-        let lower = hessian(model, data, f.weights().0, &theta, false, None);
+        let x = data.panel_with_intercept();
+        let lower = hessian(model.level, x, f.weights().0, &theta, false, None);
         (theta, lower)
     }
 
@@ -191,7 +194,8 @@ impl<'a> Metric<'a> {
         let new = match self.shared {
             Shared::Unknown | Shared::Small { .. } => None,
             Shared::Factor { .. } => {
-                factor(model, &hessian(model, data, mass, theta, far, None), theta).map(Own::Factor)
+                let x = data.panel_with_intercept();
+                factor(model, &hessian(model.level, x, mass, theta, far, None), theta).map(Own::Factor)
             }
             Shared::Rows(_, columns) => Gram::of(model, columns, &theta[..model.d()]).map(Own::Rows),
         };
@@ -323,8 +327,9 @@ impl Hard {
         let mut rows: Vec<usize> = (0..leverages.len()).filter(|&i| leverages[i] > HARD).collect();
         rows.sort_by(|&i, &j| leverages[j].total_cmp(&leverages[i]));
         rows.truncate((leverages.len() / HARD_ONE_IN).max(1));
-        let x = Panel::with_ones(x.select(Axis(0), &rows).view(), 1);
-        Hard { rows, x }
+        let x = x.select(Axis(0), &rows);
+        let (singles, x) = (Panel::with_ones(x.view(), 1), Panel::with_ones(x.view(), 1));
+        Hard { rows, x, singles }
     }
 
     /// The numbers of the hard rows.
@@ -333,28 +338,31 @@ impl Hard {
     }
 
     /// Their share of Xᵀ V X at θ: its lower triangle, row after row.
-    pub fn hessian(&self, level: Level, mass: &[f64], theta: &[f64], far: bool) -> Vec<f64> {
-        let v = curvatures(level, &self.x, self.x.groups(), theta, &self.pick(mass), far);
-        cross_products(level, &self.x, &[&v]).remove(0)
+    pub fn hessian(&self, level: Level, singles: bool, mass: &[f64], theta: &[f64], far: bool) -> Vec<f64> {
+        let mass = self.pick(mass);
+        if singles {
+            hessian(level, &self.singles, &mass, theta, far, None)
+        } else {
+            hessian(level, &self.x, &mass, theta, far, None)
+        }
     }
 }
 
 /// Xᵀ V X at θ, V for searches that are `far` from their minimum or not, of all rows or all but the hard ones: its lower
 /// triangle, row after row.
-pub fn hessian(
-    model: &Logistic,
-    data: &Dataset,
+pub fn hessian<T: Scalar<L>, const L: usize>(
+    level: Level,
+    x: &Panel<T, L>,
     mass: &[f64],
     theta: &[f64],
     far: bool,
     without: Option<&Hard>,
 ) -> Vec<f64> {
-    let x = data.panel_with_intercept();
-    let mut v = curvatures(model.level, x, x.groups(), theta, mass, far);
+    let mut v = curvatures(level, x, x.groups(), theta, mass, far);
     for &i in without.iter().flat_map(|hard| &hard.rows) {
-        v[i / LANES][i % LANES] = 0.0;
+        v[i / L][i % L] = T::default();
     }
-    cross_products(model.level, x, &[&v]).remove(0)
+    cross_products(level, x, &[&v]).remove(0)
 }
 
 /// H₀ = Xᵀ V X + D, factored, with D at θ.

@@ -17,9 +17,9 @@ use super::{Block, Context, Model, Search, Support};
 use crate::bayes::Joint;
 use crate::config::{Gamma, Positive};
 use crate::data::Dataset;
-use crate::kernel::logistic::{log_density, student_t};
-use crate::kernel::triangle::dots;
-use crate::kernel::{LANES, Level, Line};
+use crate::kernel::lanes::{along, dots};
+use crate::kernel::logistic::{log_density, student_t, student_t_curvatures};
+use crate::kernel::{Level, Line, Scalar};
 use crate::optim::lbfgs::{BlockObjective, Settings};
 use crate::optim::{Minimum, Status};
 use crate::process::base::BernoulliResponse;
@@ -153,23 +153,40 @@ impl Logistic {
 
     /// γ g(β) of every lane, its gradient added to `gradient`. The lasso's part is with the optimiser, which knows about
     /// kinks.
-    fn penalise(&self, beta: &[Line], gradient: &mut [Line]) -> [f64; LANES] {
-        let mut add = |slope: &dyn Fn(usize, usize) -> f64| {
-            gradient.iter_mut().enumerate().for_each(|(j, g)| (0..LANES).for_each(|l| g[l] += slope(j, l)));
-        };
+    fn penalise<T: Scalar<L>, const L: usize>(
+        &self,
+        beta: &[Line<T, L>],
+        gradient: &mut [Line<T, L>],
+    ) -> [f64; L] {
         match self.penalty {
             Penalty::StudentT { a, b } => {
-                let mut squares = beta.to_vec();
-                let sums = student_t(self.level, 2.0 * b.get(), &mut squares);
                 let scale = self.gamma * (2.0 * a.get() + 1.0);
-                add(&|j, l| scale * beta[j][l] / squares[j][l]);
+                let sums = student_t(self.level, 2.0 * b.get(), scale, beta, gradient);
                 sums.map(|sum| 0.5 * scale * sum)
             }
             Penalty::Ridge => {
-                add(&|j, l| self.gamma * beta[j][l]);
-                dots(beta, beta).map(|sum| 0.5 * self.gamma * sum)
+                let before = gradient.to_vec();
+                along(self.level, &before, [self.gamma; L], beta, gradient);
+                dots(self.level, beta, beta).map(|sum| 0.5 * self.gamma * sum)
             }
-            Penalty::Lasso | Penalty::None => [0.0; LANES],
+            Penalty::Lasso | Penalty::None => [0.0; L],
+        }
+    }
+
+    /// γ g″(β) of every lane where `exact`, else [`Logistic::majorant`].
+    fn curvatures<T: Scalar<L>, const L: usize>(
+        &self,
+        beta: &[Line<T, L>],
+        exact: [bool; L],
+        out: &mut [Line<T, L>],
+    ) {
+        match self.penalty {
+            Penalty::StudentT { a, b } => {
+                let exact = Line(exact.map(|exact| T::of(f64::from(u8::from(exact)))));
+                let scale = self.gamma * (2.0 * a.get() + 1.0);
+                student_t_curvatures(self.level, 2.0 * b.get(), scale, &exact, beta, out);
+            }
+            _ => out.fill(Line([T::of(self.majorant(0.0)); L])),
         }
     }
 
@@ -180,17 +197,6 @@ impl Logistic {
             Penalty::StudentT { a, b } => self.gamma * (2.0 * a.get() + 1.0) / (2.0 * b.get() + beta * beta),
             Penalty::Ridge => self.gamma,
             Penalty::Lasso | Penalty::None => 0.0,
-        }
-    }
-
-    /// γ g″(β).
-    fn curvature(&self, beta: f64) -> f64 {
-        match self.penalty {
-            Penalty::StudentT { b, .. } => {
-                let (two_b, square) = (2.0 * b.get(), beta * beta);
-                self.majorant(beta) * (two_b - square) / (two_b + square)
-            }
-            _ => self.majorant(beta),
         }
     }
 

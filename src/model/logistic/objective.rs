@@ -8,11 +8,12 @@ use super::Logistic;
 use super::metric::{Hard, Metric, Shared, hessian};
 use super::rows;
 use crate::data::Dataset;
+use crate::kernel::lanes::{add, along};
 use crate::kernel::logistic::{curvatures, loss_and_slope};
 use crate::kernel::products::{add_gradients, add_margins};
-use crate::kernel::{LANES, Level, Line, Panel};
+use crate::kernel::{LANES, Level, Line, Panel, Scalar};
 use crate::optim::Minimum;
-use crate::optim::bfgs::{self, LaneObjective, Need, Trial};
+use crate::optim::bfgs::{self, LaneObjective, Need, Stage, Trial};
 use crate::optim::lbfgs::{self, BlockObjective, Settings};
 use crate::process::Measure;
 
@@ -24,7 +25,9 @@ const LARGEST_CURVATURE: f64 = 0.25;
 const LEAST: f64 = 1.0 / 16.0;
 /// Rows that their size is taken from.
 const SAMPLE: usize = 1024;
-/// Cells of a tile, in groups of eight rows: half a megabyte.
+/// Values of columns for which singles will do on the way to a minimum, and one over the smallest.
+const LARGEST_SINGLE: f64 = 1e4;
+/// Cells of a tile, in groups of rows: half a megabyte.
 const TILE: usize = 8192;
 
 pub struct Objective<'a> {
@@ -37,34 +40,35 @@ pub struct Objective<'a> {
     bench: Vec<Seats>,
 }
 
-/// Eight draws that are evaluated in step, each a lane.
-struct Seats {
-    taken: [Option<usize>; LANES],
-    mass: Vec<Line>,
-    ones: Vec<Line>,
-    theta: Vec<Line>,
-    gradient: Vec<Line>,
-    value: Line,
-    /// Of a tile of rows: margins, then slopes.
-    margins: Vec<Line>,
+/// Draws that are evaluated in step, each a lane.
+struct Seats<T = f64, const L: usize = LANES> {
+    taken: [Option<usize>; L],
+    mass: Vec<Line<T, L>>,
+    ones: Vec<Line<T, L>>,
+    theta: Vec<Line<T, L>>,
+    gradient: Vec<Line<T, L>>,
+    value: [f64; L],
+    /// Of a tile of rows: margins, then slopes; and its share of the gradient.
+    margins: Vec<Line<T, L>>,
+    share: Vec<Line<T, L>>,
     /// Of the hard rows, if there are any.
-    hard_mass: Vec<Line>,
-    hard_ones: Vec<Line>,
+    hard_mass: Vec<Line<T, L>>,
+    hard_ones: Vec<Line<T, L>>,
 }
 
-impl Seats {
-    fn new(x: &Panel, hard: Option<&Hard>) -> Seats {
+impl<T: Scalar<L>, const L: usize> Seats<T, L> {
+    fn new(x: &Panel<T, L>, hard: Option<&Panel<T, L>>) -> Self {
         let zeros = |len: usize| vec![Line::default(); len];
-        let rows = x.groups() * LANES;
-        let hard_rows = hard.map_or(0, |hard| hard.x.groups() * LANES);
+        let hard_rows = hard.map_or(0, Panel::rows);
         Seats {
-            taken: [None; LANES],
-            mass: zeros(rows),
-            ones: zeros(rows),
+            taken: [None; L],
+            mass: zeros(x.rows()),
+            ones: zeros(x.rows()),
             theta: zeros(x.d()),
             gradient: zeros(x.d()),
-            value: Line::default(),
+            value: [0.0; L],
             margins: Vec::new(),
+            share: zeros(x.d()),
             hard_mass: zeros(hard_rows),
             hard_ones: zeros(hard_rows),
         }
@@ -73,11 +77,64 @@ impl Seats {
     fn take(&mut self, lane: usize, draw: usize, (mass, ones): &(Vec<f64>, Vec<f64>), hard: Option<&Hard>) {
         if self.taken[lane] != Some(draw) {
             self.taken[lane] = Some(draw);
-            self.mass.iter_mut().zip(mass).for_each(|(line, m)| line[lane] = *m);
-            self.ones.iter_mut().zip(ones).for_each(|(line, o)| line[lane] = *o);
+            self.mass.iter_mut().zip(mass).for_each(|(line, m)| line[lane] = T::of(*m));
+            self.ones.iter_mut().zip(ones).for_each(|(line, o)| line[lane] = T::of(*o));
             for (at, &i) in hard.iter().flat_map(|hard| hard.rows.iter().enumerate()) {
-                (self.hard_mass[at][lane], self.hard_ones[at][lane]) = (mass[i], ones[i]);
+                (self.hard_mass[at][lane], self.hard_ones[at][lane]) = (T::of(mass[i]), T::of(ones[i]));
             }
+        }
+    }
+
+    /// The share of the hard rows in the gradients.
+    fn hard_gradient(&self, level: Level, hard: &Panel<T, L>) -> Vec<Line<T, L>> {
+        let (groups, columns) = (0..hard.groups(), 0..hard.d());
+        let mut margins = vec![Line::default(); hard.rows()];
+        add_margins(level, hard, groups.clone(), columns.clone(), &[&self.theta], &mut [&mut margins]);
+        loss_and_slope(level, &mut margins, &self.hard_mass, &self.hard_ones);
+        let mut gradient = vec![Line::default(); columns.len()];
+        add_gradients(level, hard, groups, columns, &[&margins], &mut [&mut gradient]);
+        gradient
+    }
+}
+
+/// Loss and gradient of the draws that are seated: margins of a tile of rows are one matrix product, and so is its share of
+/// the gradients. `see` is shown the margins of every tile.
+fn pass<T: Scalar<L>, const L: usize>(
+    level: Level,
+    x: &Panel<T, L>,
+    bench: &mut [Seats<T, L>],
+    mut see: impl FnMut(&Seats<T, L>, Range<usize>),
+) {
+    for seats in bench.iter_mut() {
+        seats.gradient.fill(Line::default());
+        seats.value = [0.0; L];
+    }
+    for groups in pieces(x.groups(), TILE / x.d().min(COLUMNS)) {
+        let rows = groups.start * L..groups.end * L;
+        for seats in bench.iter_mut() {
+            seats.margins.clear();
+            seats.margins.resize(rows.len(), Line::default());
+        }
+        for columns in pieces(x.d(), COLUMNS) {
+            let (theta, mut margins): (Vec<&[_]>, Vec<&mut [_]>) =
+                bench.iter_mut().map(|s| (&s.theta[columns.clone()], &mut s.margins[..])).unzip();
+            add_margins(level, x, groups.clone(), columns, &theta, &mut margins);
+        }
+        for seats in bench.iter_mut() {
+            see(seats, rows.start..rows.end.min(x.n()));
+            let (mass, ones) = (&seats.mass[rows.clone()], &seats.ones[rows.clone()]);
+            let loss = loss_and_slope(level, &mut seats.margins, mass, ones);
+            seats.value.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
+            seats.share.fill(Line::default());
+        }
+        for columns in pieces(x.d(), COLUMNS) {
+            let (slopes, mut shares): (Vec<&[_]>, Vec<&mut [_]>) =
+                bench.iter_mut().map(|s| (&s.margins[..], &mut s.share[columns.clone()])).unzip();
+            add_gradients(level, x, groups.clone(), columns, &slopes, &mut shares);
+        }
+        // Tile by tile: a sum of all rows would lose more digits than singles can spare.
+        for seats in bench.iter_mut() {
+            add(level, &seats.share, &mut seats.gradient);
         }
     }
 }
@@ -93,10 +150,28 @@ impl<'a> Objective<'a> {
     pub fn minimise(mut self, starts: Vec<Vec<f64>>) -> Vec<Minimum> {
         let (level, settings) = (self.model.level, self.model.settings());
         match self.shared {
-            Shared::Small { .. } => bfgs::minimise_block(level, &mut self, starts, &settings),
+            Shared::Small { .. } => {
+                let (singles, hard) = (self.suits_singles(), self.shared.hard());
+                let stages = if singles {
+                    let x = self.data.singles_with_intercept();
+                    let mut lanes = InLanes::new(&self, x, hard.map(|hard| &hard.singles), singles);
+                    bfgs::approach(level, &mut lanes, starts, &settings)
+                } else {
+                    starts.into_iter().map(Stage::start).collect()
+                };
+                let x = self.data.panel_with_intercept();
+                let mut doubles = InLanes::new(&self, x, hard.map(|hard| &hard.x), singles);
+                bfgs::minimise_block(level, &mut doubles, stages, &settings)
+            }
             Shared::Rows(_, columns) => self.minimise_through_rows(columns, starts, &settings),
             Shared::Factor { .. } | Shared::Unknown => lbfgs::minimise_block(&mut self, starts, &settings),
         }
+    }
+
+    /// Columns are neither so large nor so small that their squares lose digits, or that steps along them do.
+    fn suits_singles(&self) -> bool {
+        let mut sizes = self.data.panel_with_intercept().sizes();
+        sizes.all(|size| size == 0.0 || (1.0 / LARGEST_SINGLE..LARGEST_SINGLE).contains(&size))
     }
 
     /// By majorisation as long as that gains much, and by L-BFGS from where it does not.
@@ -144,62 +219,6 @@ impl<'a> Objective<'a> {
         let sums = through_rows(self.model.level, x, &slopes);
         Array2::from_shape_fn((c.len(), x.d()), |(i, j)| sums[i / LANES][j][i % LANES])
     }
-
-    fn make_room(&mut self, groups: usize) {
-        while self.bench.len() < groups {
-            self.bench.push(Seats::new(self.data.panel_with_intercept(), self.shared.hard()));
-        }
-    }
-
-    /// The share of the hard rows in the gradients of a group of the bench.
-    fn hard_gradient(&self, seats: &Seats, hard: &Hard) -> Vec<Line> {
-        let (level, groups, columns) = (self.model.level, 0..hard.x.groups(), 0..hard.x.d());
-        let mut margins = vec![Line::default(); groups.len() * LANES];
-        add_margins(level, &hard.x, groups.clone(), columns.clone(), &[&seats.theta], &mut [&mut margins]);
-        loss_and_slope(level, &mut margins, &seats.hard_mass, &seats.hard_ones);
-        let mut gradient = vec![Line::default(); columns.len()];
-        add_gradients(level, &hard.x, groups, columns, &[&margins], &mut [&mut gradient]);
-        gradient
-    }
-
-    /// Loss and gradient of the draws in the first `groups` of the bench: margins of a tile of rows are one matrix product, and so
-    /// is its share of the gradients.
-    fn pass(&mut self, groups: usize) {
-        let (x, level) = (self.data.panel_with_intercept(), self.model.level);
-        let bench = &mut self.bench[..groups];
-        for seats in bench.iter_mut() {
-            seats.gradient.fill(Line::default());
-            seats.value = Line::default();
-        }
-        for groups in pieces(x.groups(), TILE / x.d().min(COLUMNS)) {
-            let rows = groups.start * LANES..groups.end * LANES;
-            for seats in bench.iter_mut() {
-                seats.margins.clear();
-                seats.margins.resize(rows.len(), Line::default());
-            }
-            for columns in pieces(x.d(), COLUMNS) {
-                let (theta, mut margins): (Vec<&[Line]>, Vec<&mut [Line]>) =
-                    bench.iter_mut().map(|s| (&s.theta[columns.clone()], &mut s.margins[..])).unzip();
-                add_margins(level, x, groups.clone(), columns, &theta, &mut margins);
-            }
-            for seats in bench.iter_mut() {
-                for (lane, draw) in seats.taken.iter().enumerate() {
-                    if let Some(metric) = draw.map(|d| &mut self.metrics[d]) {
-                        let real = rows.len().min(x.n() - rows.start);
-                        metric.observe(rows.start, seats.margins[..real].iter().map(|m| m[lane]));
-                    }
-                }
-                let (mass, ones) = (&seats.mass[rows.clone()], &seats.ones[rows.clone()]);
-                let loss = loss_and_slope(level, &mut seats.margins, mass, ones);
-                seats.value.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
-            }
-            for columns in pieces(x.d(), COLUMNS) {
-                let (slopes, mut gradients): (Vec<&[Line]>, Vec<&mut [Line]>) =
-                    bench.iter_mut().map(|s| (&s.margins[..], &mut s.gradient[columns.clone()])).unzip();
-                add_gradients(level, x, groups.clone(), columns, &slopes, &mut gradients);
-            }
-        }
-    }
 }
 
 /// Σᵢ sᵢ xᵢ over all rows, for some times eight searches.
@@ -226,8 +245,9 @@ impl BlockObjective for Objective<'_> {
         gradients: &mut Array2<f64>,
     ) {
         let d = self.model.d();
+        let (x, level) = (self.data.panel_with_intercept(), self.model.level);
         let groups = active.len().div_ceil(LANES);
-        self.make_room(groups);
+        self.bench.resize_with(self.bench.len().max(groups), || Seats::new(x, None));
         for (i, (&draw, theta)) in active.iter().zip(theta.outer_iter()).enumerate() {
             let (group, lane) = (i / LANES, i % LANES);
             let seats = &mut self.bench[group];
@@ -237,7 +257,14 @@ impl BlockObjective for Objective<'_> {
         // A draw has one seat: one that moved has left another.
         let seats = self.bench.iter_mut().flat_map(|seats| &mut seats.taken);
         seats.skip(active.len()).for_each(|seat| *seat = None);
-        self.pass(groups);
+        let metrics = &mut self.metrics;
+        pass(level, x, &mut self.bench[..groups], |seats, rows| {
+            for (lane, draw) in seats.taken.iter().enumerate() {
+                if let Some(metric) = draw.map(|d| &mut metrics[d]) {
+                    metric.observe(rows.start, seats.margins[..rows.len()].iter().map(|m| m[lane]));
+                }
+            }
+        });
         for seats in &mut self.bench[..groups] {
             let penalty = self.model.penalise(&seats.theta[..d], &mut seats.gradient[..d]);
             seats.value.iter_mut().zip(penalty).for_each(|(v, p)| *v += p);
@@ -268,57 +295,72 @@ impl BlockObjective for Objective<'_> {
     }
 }
 
-impl LaneObjective for Objective<'_> {
+/// The draws of an objective, a lane each.
+struct InLanes<'o, 'a, T, const L: usize> {
+    of: &'o Objective<'a>,
+    x: &'o Panel<T, L>,
+    hard: Option<&'o Panel<T, L>>,
+    /// Hessians are made in singles.
+    singles: bool,
+    bench: Vec<Seats<T, L>>,
+}
+
+impl<'o, 'a, T: Scalar<L>, const L: usize> InLanes<'o, 'a, T, L> {
+    fn new(of: &'o Objective<'a>, x: &'o Panel<T, L>, hard: Option<&'o Panel<T, L>>, singles: bool) -> Self {
+        InLanes { of, x, hard, singles, bench: Vec::new() }
+    }
+}
+
+impl<T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_, '_, T, L> {
     fn p(&self) -> usize {
-        self.model.d() + 1
+        self.of.model.d() + 1
     }
 
-    fn evaluate(&mut self, trials: &mut [Trial]) {
-        let (d, p) = (self.model.d(), self.p());
-        self.make_room(trials.len());
+    fn evaluate(&mut self, trials: &mut [Trial<T, L>]) {
+        let (d, p, level) = (self.of.model.d(), self.p(), self.of.model.level);
+        let groups = self.bench.len().max(trials.len());
+        self.bench.resize_with(groups, || Seats::new(self.x, self.hard));
         for (seats, trial) in self.bench.iter_mut().zip(trials.iter()) {
             for (lane, draw) in trial.seats.iter().enumerate() {
-                let hard = self.shared.hard();
-                draw.iter().for_each(|&draw| seats.take(lane, draw, &self.responses[draw], hard));
+                let hard = self.of.shared.hard();
+                draw.iter().for_each(|&draw| seats.take(lane, draw, &self.of.responses[draw], hard));
             }
             seats.theta.copy_from_slice(&trial.at.theta[..p]);
         }
-        self.pass(trials.len());
+        pass(level, self.x, &mut self.bench[..trials.len()], |_, _| {});
         for (seats, trial) in self.bench.iter().zip(trials) {
             let at = &mut trial.at;
             at.smooth[..p].copy_from_slice(&seats.gradient);
-            if let Some(hard) = self.shared.hard() {
-                let share = self.hard_gradient(seats, hard);
-                let lines = at.smooth.iter_mut().zip(&share);
-                lines.for_each(|(smooth, share)| (0..LANES).for_each(|l| smooth[l] -= share[l]));
+            if let Some(hard) = self.hard {
+                along(level, &seats.gradient, [-1.0; L], &seats.hard_gradient(level, hard), &mut at.smooth);
             }
             at.gradient[..p].copy_from_slice(&seats.gradient);
-            let penalty = self.model.penalise(&at.theta[..d], &mut at.gradient[..d]);
+            let penalty = self.of.model.penalise(&at.theta[..d], &mut at.gradient[..d]);
             at.values = std::array::from_fn(|l| seats.value[l] + penalty[l]);
         }
     }
 
-    fn curvatures(&self, theta: &[Line], exact: [bool; LANES], out: &mut [Line]) {
-        let d = self.model.d();
-        for (theta, out) in theta[..d].iter().zip(out.iter_mut()) {
-            let of = |l: usize, beta: f64| {
-                if exact[l] { self.model.curvature(beta) } else { self.model.majorant(beta) }
-            };
-            out.0 = std::array::from_fn(|l| of(l, theta[l]));
-        }
+    fn curvatures(&self, theta: &[Line<T, L>], exact: [bool; L], out: &mut [Line<T, L>]) {
+        let d = self.of.model.d();
+        self.of.model.curvatures(&theta[..d], exact, &mut out[..d]);
         out[d] = Line::default();
     }
 
     fn hessian(&mut self, search: usize, theta: &[f64], need: Need) -> Vec<f64> {
-        let mass = &self.responses[search].0;
-        let own = |far: bool| hessian(self.model, self.data, mass, theta, far, self.shared.hard());
-        match (need, self.shared) {
+        let Objective { model, data, shared, .. } = *self.of;
+        let mass = &self.of.responses[search].0;
+        // Steps that are mended as they go need no more digits than singles have.
+        let own = |far: bool| match self.singles {
+            true => hessian(model.level, data.singles_with_intercept(), mass, theta, far, shared.hard()),
+            false => hessian(model.level, data.panel_with_intercept(), mass, theta, far, shared.hard()),
+        };
+        match (need, shared) {
             (Need::Start, Shared::Small { far, .. }) => {
                 // The first rows tell well enough how large margins are.
-                let x = self.data.panel_with_intercept();
-                let (groups, rows) = (x.groups().min(SAMPLE / LANES), x.n().min(SAMPLE));
-                let v = curvatures(self.model.level, x, groups, theta, &mass[..rows], false);
-                let mean = v.iter().flat_map(|line| line.0).sum::<f64>() / mass[..rows].iter().sum::<f64>();
+                let (groups, rows) = (self.x.groups().min(SAMPLE / L), self.x.n().min(SAMPLE));
+                let v = curvatures(model.level, self.x, groups, theta, &mass[..rows], false);
+                let sum: f64 = v.iter().flat_map(|line| line.0).map(Into::into).sum();
+                let mean = sum / mass[..rows].iter().sum::<f64>();
                 let scale = (mean / LARGEST_CURVATURE).max(LEAST);
                 far.iter().map(|h| scale * h).collect()
             }
@@ -330,17 +372,131 @@ impl LaneObjective for Objective<'_> {
     }
 
     fn known_hessian(&self, search: usize, theta: &[f64], far: bool) -> Option<Vec<f64>> {
-        let hard = self.shared.hard()?;
-        Some(hard.hessian(self.model.level, &self.responses[search].0, theta, far))
+        let hard = self.of.shared.hard()?;
+        let mass = &self.of.responses[search].0;
+        Some(hard.hessian(self.of.model.level, self.singles, mass, theta, far))
     }
 
     fn hessian_cost(&self) -> f64 {
-        self.shared.renewal_cost(&self.data.x)
+        self.of.shared.renewal_cost(&self.of.data.x)
     }
 
-    /// Rows that come from afar are to serve more draws.
+    /// Two lines at least share what is loaded. Rows that come from afar are to serve more draws.
     fn seats(&self) -> usize {
-        let x = self.data.panel_with_intercept();
-        if x.groups() * x.d() <= 2 * TILE { 16 } else { 32 }
+        if self.x.groups() * self.x.d() <= 2 * TILE { 2 * L } else { 4 * L }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Penalty, test_model};
+    use super::*;
+    use crate::config::Positive;
+    use crate::kernel::available;
+    use ndarray::Array1;
+
+    /// Numbers without a pattern.
+    fn noise(i: usize) -> f64 {
+        ((i * 7919 + 13) % 997) as f64 / 500.0 - 1.0
+    }
+
+    fn data(n: usize, d: usize) -> Dataset {
+        let x = Array2::from_shape_fn((n, d), |(i, j)| noise(i * d + j));
+        let y = Array1::from_shape_fn(n, |i| f64::from(noise(3 * i) + x[[i, 0]] > 0.0));
+        Dataset::unnamed(x, Some(y))
+    }
+
+    fn model(d: usize, level: Level) -> Logistic {
+        let positive = |v| Positive::new(v).unwrap();
+        Logistic { level, ..test_model(d, Penalty::StudentT { a: positive(1.0), b: positive(0.7) }) }
+    }
+
+    /// More rows than a tile has, and more columns than are worked on together.
+    #[test]
+    fn losses_and_gradients_are_those_of_the_definition_in_both_formats() {
+        let data = data(300, 520);
+        let f = Measure::empirical(&data);
+        for level in available() {
+            let model = model(520, level);
+            let objective = Objective::new(&model, &Shared::Unknown, &[&f, &f]);
+            evaluates(&objective, data.panel_with_intercept(), 1e-12);
+            evaluates(&objective, data.singles_with_intercept(), 1e-5);
+        }
+    }
+
+    fn evaluates<T: Scalar<L>, const L: usize>(objective: &Objective, x: &Panel<T, L>, error: f64) {
+        let (data, d) = (objective.data, objective.model.d());
+        let mut lanes = InLanes::new(objective, x, None, false);
+        // Two draws in different lines, at points of their own.
+        let mut trials: Vec<Trial<T, L>> = (0..2).map(|_| Trial::new(d + 1)).collect();
+        let places = [(0, 3), (1, L - 1)];
+        let theta = |s: usize, j: usize| f64::from(noise(900 * s + 5 * j) as f32) / 10.0;
+        for (s, (line, lane)) in places.into_iter().enumerate() {
+            trials[line].seats[lane] = Some(s);
+            (0..=d).for_each(|j| trials[line].at.theta[j][lane] = T::of(theta(s, j)));
+        }
+        lanes.evaluate(&mut trials);
+        for (s, (line, lane)) in places.into_iter().enumerate() {
+            let margin = |x: ndarray::ArrayView1<f64>| {
+                x.iter().enumerate().map(|(j, x)| x * theta(s, j)).sum::<f64>() + theta(s, d)
+            };
+            let y = data.y.as_ref().unwrap();
+            let mut slopes = vec![0.0; d + 1];
+            let mut value = 0.0;
+            for (x, y) in data.x.outer_iter().zip(y) {
+                let (m, w) = (margin(x), 1.0 / 300.0);
+                value += w * (crate::math::softplus(m) - y * m);
+                let slope = w * (1.0 / (1.0 + libm::exp(-m)) - y);
+                slopes.iter_mut().zip(x.iter().chain([&1.0])).for_each(|(s, x)| *s += slope * x);
+            }
+            let at = &trials[line].at;
+            let penalty: f64 = (0..d).map(|j| libm::log1p(theta(s, j).powi(2) / 1.4)).sum();
+            value += objective.model.gamma * 1.5 * penalty;
+            assert!((at.values[lane] / value - 1.0).abs() < error, "{} for {value}", at.values[lane]);
+            for (j, slope) in slopes.iter().enumerate() {
+                let smooth: f64 = at.smooth[j][lane].into();
+                assert!((smooth - slope).abs() < error, "{smooth} for {slope} at {j}");
+                let own = if j < d { objective.model.majorant(theta(s, j)) * theta(s, j) } else { 0.0 };
+                let whole: f64 = at.gradient[j][lane].into();
+                assert!((whole - slope - own).abs() < error, "{whole} at {j}");
+            }
+        }
+    }
+
+    /// A first part of the way in singles leads to the minimum of one in doubles alone.
+    #[test]
+    fn searches_end_where_they_would_in_doubles_alone() {
+        let mut data = data(400, 4);
+        // A row with much leverage.
+        data.x[[9, 2]] = 50.0;
+        let f = Measure::empirical(&data);
+        for level in available() {
+            let model = model(4, level);
+            let shared = Shared::new(&model, &data);
+            assert!(shared.hard().is_some());
+            let starts: Vec<Vec<f64>> = (0..40).map(|s| (0..5).map(|j| noise(7 * s + j)).collect()).collect();
+            let objective = Objective::new(&model, &shared, &vec![&f; starts.len()]);
+            assert!(objective.suits_singles());
+            let (x, hard) = (data.panel_with_intercept(), shared.hard().map(|hard| &hard.x));
+            let stages = starts.iter().cloned().map(Stage::start).collect();
+            let mut doubles = InLanes::new(&objective, x, hard, false);
+            let alone = bfgs::minimise_block(level, &mut doubles, stages, &model.settings());
+            for (end, alone) in objective.minimise(starts).iter().zip(&alone) {
+                assert_eq!(end.status, alone.status);
+                assert!((end.value / alone.value - 1.0).abs() < 1e-13, "{level:?}");
+                assert!(end.theta.iter().zip(&alone.theta).all(|(a, b)| (a - b).abs() < 1e-6), "{level:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn singles_are_for_columns_that_fit() {
+        for (scale, fits) in [(1.0, true), (1e3, true), (1e6, false), (1e-6, false), (0.0, true)] {
+            let mut data = data(20, 2);
+            data.x.column_mut(1).mapv_inplace(|v| scale * v);
+            let (f, model) = (Measure::empirical(&data), model(2, Level::Plain));
+            let suits = Objective::new(&model, &Shared::Unknown, &[&f]).suits_singles();
+            assert_eq!(suits, fits, "{scale}");
+        }
     }
 }
