@@ -37,8 +37,12 @@ impl<T: Scalar<L>, const L: usize> Triangles<T, L> {
 
     /// The lower triangle of the matrix of one lane, `p` rows one after another.
     pub fn lower(&self, lane: usize, p: usize) -> Vec<f64> {
-        let row = |j: usize| (0..=j).map(move |k| self.entries[start(j / ROWS) + k][j % ROWS][lane].into());
-        (0..p).flat_map(row).collect()
+        let mut lower = Vec::with_capacity(p * (p + 1) / 2);
+        for j in 0..p {
+            let row = &self.entries[start(j / ROWS)..][..=j];
+            lower.extend(row.iter().map(|entry| entry[j % ROWS][lane].into()));
+        }
+        lower
     }
 
     /// Adds to the matrix of one lane.
@@ -48,16 +52,15 @@ impl<T: Scalar<L>, const L: usize> Triangles<T, L> {
 
     /// The entries that are stored, each with that of a lower triangle.
     fn visit(&mut self, lower: &[f64], mut to: impl FnMut(&mut Line<T, L>, f64)) {
-        let mut entries = lower.iter();
-        for j in 0.. {
-            for k in 0..=j {
-                let Some(&value) = entries.next() else { return };
-                to(self.entry(j, k), value);
-                // The squares on the diagonal are whole.
-                if j != k && j / ROWS == k / ROWS {
-                    to(self.entry(k, j), value);
-                }
+        let (mut j, mut rest) = (0, lower);
+        while let Some((row, next)) = rest.split_at_checked(j + 1) {
+            let entries = &mut self.entries[start(j / ROWS)..];
+            entries.iter_mut().zip(row).for_each(|(entry, value)| to(&mut entry[j % ROWS], *value));
+            // The squares on the diagonal are whole.
+            for k in j - j % ROWS..j {
+                to(self.entry(k, j), row[k]);
             }
+            (j, rest) = (j + 1, next);
         }
     }
 

@@ -139,7 +139,7 @@ struct Logistic {
 
 /// Draws of a block: few lanes are idle while its last searches end. Fewer where rows are so many that the weights of all
 /// would take more than a few dozen megabytes, but enough to share a pass.
-const BLOCK: usize = 128;
+const BLOCK: usize = 256;
 const SMALLEST_BLOCK: usize = 32;
 const WEIGHTS: usize = 1 << 22;
 /// Largest gradient entry of a converged search, per unit of the tolerance: 10⁻⁹ by default, and the score identities hold
