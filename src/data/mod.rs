@@ -135,11 +135,13 @@ impl Dataset {
         let n = self.mass();
         // Row after row, as they lie in memory.
         let (mut mean, mut variance) = (vec![0.0; self.d()], vec![0.0; self.d()]);
-        for (i, row) in self.x.outer_iter().enumerate() {
+        let x = self.x.as_standard_layout();
+        let rows = || x.rows().into_iter().map(|row| row.to_slice().expect("rows as they lie in memory"));
+        for (i, row) in rows().enumerate() {
             let c = self.weight(i) / n;
             mean.iter_mut().zip(row).for_each(|(mean, v)| *mean += c * v);
         }
-        for (i, row) in self.x.outer_iter().enumerate() {
+        for (i, row) in rows().enumerate() {
             let c = self.weight(i) / n;
             let columns = variance.iter_mut().zip(&mean).zip(row);
             columns.for_each(|((variance, mean), v)| *variance += c * (v - mean) * (v - mean));

@@ -10,8 +10,8 @@ use ndarray::ArrayView2;
 pub const TILE: usize = 1024;
 /// Rows that go through a tile together.
 pub const BAND: usize = 64;
-/// Rows of a strip: what is kept of eight components fits the second-level cache.
-const STRIP: usize = 16384;
+/// Rows of a strip: what is kept of eight components, and the cells beside it, fit the second-level cache.
+const STRIP: usize = 2048;
 
 /// The cells that are not zero, by bands of rows, tiles of columns, and rows.
 #[derive(Clone, Debug, Default)]
