@@ -15,7 +15,8 @@ const MODULES: &str = "numpy, scipy.optimize, joblib";
 fn bench(python: &str, place: &Place, args: &[&str], data: Option<PathBuf>) -> Output {
     let mut command = Command::new(python);
     command.current_dir(place.path(".")).env_remove("NPL_DATA").env("PYTHONDONTWRITEBYTECODE", "1");
-    command.arg(script("bench_vs_python.py")).args(["--npl", env!("CARGO_BIN_EXE_npl"), "--out", "out"]);
+    let always = ["--npl", env!("CARGO_BIN_EXE_npl"), "--out", "out", "--rounds", "1"];
+    command.arg(script("bench_vs_python.py")).args(always);
     data.into_iter().for_each(|folder| {
         command.env("NPL_DATA", folder);
     });
