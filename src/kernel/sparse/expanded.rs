@@ -25,7 +25,7 @@ pub struct Expanded {
 }
 
 /// a and b of eight components in one column, each in one line of the cache.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
 pub(super) struct Slopes {
     pub a: Lanes,
@@ -39,11 +39,10 @@ impl Expanded {
         let d = mean.len() / pi.len();
         let live: Vec<usize> = (0..pi.len()).filter(|&k| pi[k] > 0.0).collect();
         let groups = live.len().div_ceil(LANES);
-        let zero = Slopes { a: [0.0; LANES], b: [0.0; LANES] };
         let mut expanded = Expanded {
             d,
             base: vec![[f64::NEG_INFINITY; LANES]; groups],
-            slopes: vec![zero; groups * d],
+            slopes: vec![Slopes::default(); groups * d],
             squares: vec![[0.0; LANES]; groups],
             live,
         };
@@ -73,16 +72,9 @@ impl Expanded {
         self.base.len()
     }
 
-    /// How many groups are worked on together with `group`, and the first of them.
-    fn together(&self, group: usize) -> (usize, usize) {
-        let first = group - group % 2;
-        ((self.groups() - first).min(2), first)
-    }
-
     /// Place of a column in `slopes`.
     pub(super) fn place(&self, group: usize, j: usize) -> usize {
-        let (together, first) = self.together(group);
-        first * self.d + j * together + (group - first)
+        place(self.groups(), self.d, group, j)
     }
 
     /// The slopes of `G` groups from `first` on, in a tile.
@@ -103,7 +95,7 @@ impl Expanded {
         out: &mut [Line],
     ) {
         for first in (0..self.groups()).step_by(2) {
-            match self.together(first).0 {
+            match together(self.groups(), first).0 {
                 1 => self.sums_of_groups::<V, 1>(rows, picked, first, |p, g| at(p, first + g), out),
                 _ => self.sums_of_groups::<V, 2>(rows, picked, first, |p, g| at(p, first + g), out),
             }
@@ -148,6 +140,18 @@ impl Expanded {
             }
         }
     }
+}
+
+/// How many of all groups are worked on together with `group`, and the first of them.
+fn together(groups: usize, group: usize) -> (usize, usize) {
+    let first = group - group % 2;
+    ((groups - first).min(2), first)
+}
+
+/// Place of column `j` of `d` in slopes of so many groups.
+pub(super) fn place(groups: usize, d: usize, group: usize, j: usize) -> usize {
+    let (together, first) = together(groups, group);
+    first * d + j * together + (group - first)
 }
 
 /// acc += y (a − y b).

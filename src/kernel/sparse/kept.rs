@@ -4,7 +4,7 @@
 //! they would change, in any row, is small beside the distance from one component to the next.
 
 use super::SETTLED;
-use super::expanded::{Expanded, Slopes};
+use super::expanded::{Expanded, Slopes, place};
 use super::rows::{ByColumn, SparseRows};
 use crate::kernel::vector::{LANES, Lanes, Line, Vector};
 
@@ -76,11 +76,43 @@ impl Kept {
         if self.exact_for(mixture) {
             return true;
         }
+        self.bury(rows.n(), mixture);
         let exact = self.live != mixture.live || !self.catch_up::<V>(rows, mixture, minor);
         if exact {
             self.start_over::<V>(rows, mixture);
         }
         exact
+    }
+
+    /// Leaves out components that have lost all weight since: the others move up to their lanes.
+    fn bury(&mut self, n: usize, mixture: &Expanded) {
+        let (live, d) = (&mixture.live, mixture.d);
+        let lane_of = |k: &usize| self.live.iter().position(|before| before == k);
+        let Some(from) = live.iter().map(lane_of).collect::<Option<Vec<usize>>>() else { return };
+        if from.len() == self.live.len() {
+            return;
+        }
+        let (before, now) = (self.groups.len(), mixture.groups());
+        let mut buried = Kept {
+            live: live.clone(),
+            slopes: vec![Slopes::default(); now * d],
+            sums: vec![Line::default(); now * n],
+            groups: vec![Error::default(); now],
+        };
+        for (to, from) in from.into_iter().enumerate() {
+            let ((to, l), (from, m)) = ((to / LANES, to % LANES), (from / LANES, from % LANES));
+            for j in 0..d {
+                let old = &self.slopes[place(before, d, from, j)];
+                let new = &mut buried.slopes[place(now, d, to, j)];
+                (new.a[l], new.b[l]) = (old.a[m], old.b[m]);
+            }
+            let rows = buried.sums[to * n..].iter_mut().zip(&self.sums[from * n..][..n]);
+            rows.for_each(|(new, old)| new[l] = old[m]);
+            let (old, new) = (&self.groups[from], &mut buried.groups[to]);
+            (new.up[l], new.down[l]) = (old.up[m], old.down[m]);
+            (new.rounding[l], new.size[l]) = (old.rounding[m], old.size[m]);
+        }
+        *self = buried;
     }
 
     /// Nothing has changed since the sums were exact.
@@ -460,6 +492,39 @@ mod tests {
             assert!(follow(level, &mut kept, &sparse, &expand(level, &theta), &minor), "{level:?}");
             kept.judge(N / 2, N);
             assert!(kept.live.is_empty());
+        }
+    }
+
+    /// Components that die leave what is kept of the others as it was, whether a group of eight goes with them or not.
+    #[test]
+    fn the_dead_take_nothing_with_them() {
+        let x = rows();
+        let sparse = SparseRows::new(x.view());
+        let minor = [false; 10];
+        for level in available() {
+            let mut theta = theta_at(10, 0.5, 0);
+            let mut kept = Kept::default();
+            assert!(follow(level, &mut kept, &sparse, &expand(level, &theta), &minor));
+            // Some columns lag behind.
+            theta = next(theta, 0);
+            assert!(!follow(level, &mut kept, &sparse, &expand(level, &theta), &minor));
+            for dead in [3, 8, 0] {
+                theta.0[dead] = 0.0;
+                let mixture = expand(level, &theta);
+                assert!(!follow(level, &mut kept, &sparse, &mixture, &minor), "{level:?}: not from nothing");
+                assert_eq!(kept.live, mixture.live);
+                for (at, (exact, sums)) in exact(level, &sparse, &mixture).iter().zip(&kept.sums).enumerate()
+                {
+                    let error = &kept.groups[at / N];
+                    for l in 0..LANES {
+                        let rise = exact[l] - sums[l];
+                        assert!(-error.down[l] <= rise && rise <= error.up[l], "{level:?}: {rise}");
+                    }
+                }
+            }
+            // One that comes back was never kept.
+            theta.0[3] = 0.1;
+            assert!(follow(level, &mut kept, &sparse, &expand(level, &theta), &minor), "{level:?}");
         }
     }
 
