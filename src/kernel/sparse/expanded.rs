@@ -46,24 +46,15 @@ impl Expanded {
             squares: vec![[0.0; LANES]; groups],
             live,
         };
-        for at in 0..expanded.live.len() {
-            let (group, lane, k) = (at / LANES, at % LANES, expanded.live[at]);
-            let (mean, variance) = (&mean[k * d..(k + 1) * d], &variance[k * d..(k + 1) * d]);
-            let mut square = 0.0;
-            for (j, (mean, variance)) in mean.iter().zip(variance).enumerate() {
-                let precision = 1.0 / variance;
-                let a = mean * precision;
-                square += mean * a;
-                let place = expanded.place(group, j);
-                expanded.slopes[place].a[lane] = a;
-                expanded.slopes[place].b[lane] = 0.5 * precision;
-            }
-            if square.is_nan() || square > LARGEST_SQUARE {
+        multiply_out(level, mean, variance, &mut expanded);
+        for (at, &k) in expanded.live.iter().enumerate() {
+            let (group, lane) = (at / LANES, at % LANES);
+            let square = expanded.squares[group][lane];
+            if square.is_nan() || square > 0.5 * LARGEST_SQUARE {
                 return None;
             }
-            let log_scale = d as f64 * libm::log(TAU) + sum_ln(level, variance);
-            expanded.squares[group][lane] = 0.5 * square;
-            expanded.base[group][lane] = libm::log(pi[k]) - 0.5 * (log_scale + square);
+            let log_scale = d as f64 * libm::log(TAU) + sum_ln(level, &variance[k * d..(k + 1) * d]);
+            expanded.base[group][lane] = libm::log(pi[k]) - 0.5 * log_scale - square;
         }
         Some(expanded)
     }
@@ -182,6 +173,31 @@ pub(super) fn exponentials<V: Vector>(log_joint: &mut [Line], max: f64) -> f64 {
         **lanes = e.lanes();
     }
     sum(&total.lanes())
+}
+
+dispatch! {
+    /// Slopes and squares of the components that are live, eight at a time.
+    fn multiply_out(mean: &[f64], variance: &[f64], expanded: &mut Expanded) = multiply_out_body
+}
+
+#[inline(always)]
+fn multiply_out_body<V: Vector>(mean: &[f64], variance: &[f64], expanded: &mut Expanded) {
+    let d = expanded.d;
+    for group in 0..expanded.groups() {
+        let live = &expanded.live[group * LANES..];
+        let firsts: [Option<usize>; LANES] = std::array::from_fn(|l| live.get(l).map(|k| k * d));
+        let half = V::load(&firsts.map(|first| if first.is_some() { 0.5 } else { 0.0 }));
+        let mut squares = V::splat(0.0);
+        for j in 0..d {
+            let of = |values: &[f64], none: f64| V::load(&firsts.map(|f| f.map_or(none, |f| values[f + j])));
+            let (mean, b) = (of(mean, 0.0), half.div(of(variance, 1.0)));
+            let a = mean.mul(b.add(b));
+            squares = squares.add(mean.mul(a));
+            let place = expanded.place(group, j);
+            expanded.slopes[place] = Slopes { a: a.lanes(), b: b.lanes() };
+        }
+        expanded.squares[group] = squares.mul(V::splat(0.5)).lanes();
+    }
 }
 
 dispatch! {
