@@ -3,7 +3,7 @@
 use super::expanded::{Expanded, add_base, exponentials};
 use super::kept::Kept;
 use super::rows::{BAND, SparseRows, TILE};
-use super::{NOTHING, SETTLED, top_two};
+use super::{SETTLED, top_two};
 use crate::kernel::vector::{LANES, Line, Vector};
 use crate::kernel::{Level, dispatch};
 
@@ -296,7 +296,8 @@ fn e_step_body<V: Vector>(
                 let total = exponentials::<V>(joint, max);
                 ledger.log_lik += w[i] * (max + libm::log(total));
                 for (&k, &e) in mixture.live.iter().zip(joint.iter().flat_map(|line| line.iter())) {
-                    if e > NOTHING {
+                    // However small: what a component makes of its rows depends on their shares, not on how many.
+                    if e > 0.0 {
                         ledger.sums.add(rows, i, k, w[i] * (e / total));
                     }
                 }

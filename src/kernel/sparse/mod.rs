@@ -16,8 +16,6 @@ use super::vector::Line;
 
 /// A row is settled on a component if no other comes nearer than this in log πₖNₖ: to rounding it has all of the row.
 const SETTLED: f64 = 60.0;
-/// e to the minus that: a smaller share of a row is nothing.
-const NOTHING: f64 = 8.756_510_762_696_52e-27;
 
 /// The largest of the lanes, its place, and the second largest.
 #[inline(always)]
