@@ -13,7 +13,7 @@ use npl::kernel::logistic::loss_and_slope;
 use npl::kernel::mixture::{self, Mixture, Sums};
 use npl::kernel::products::{add_gradients, add_margins, cross_products};
 use npl::kernel::sparse::{self, Expanded, Ledger, SparseRows};
-use npl::kernel::{LANES, Level, Line, Panel, available};
+use npl::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar, available};
 use npl::process::Prior;
 use npl::rng::Seed;
 
@@ -24,9 +24,8 @@ fn main() {
 /// Operations of the exponential and of the logarithm of `kernel::vector`.
 const EXP: usize = 30;
 const LN: usize = 24;
-/// Rows of logistic data that are worked on together, and draws in a block.
+/// Rows of logistic data that are worked on together.
 const TILE: usize = 512;
-const BLOCK: usize = 16;
 
 /// Numbers between −1 and 1, the same in every run.
 fn wave(i: usize) -> f64 {
@@ -170,37 +169,65 @@ fn sparse_e_step(bencher: Bencher, (pass, level): (&str, Level)) {
     }
 }
 
+/// The loss and its slopes, given margins.
 #[divan::bench(args = available())]
 fn logistic_loss_and_slope(bencher: Bencher, level: Level) {
-    let lines = |x: &dyn Fn(usize) -> f64| (0..TILE).map(|i| Line([x(i); LANES])).collect::<Vec<_>>();
+    loss::<f64, LANES>(bencher, level);
+}
+
+#[divan::bench(args = available())]
+fn logistic_loss_and_slope_singles(bencher: Bencher, level: Level) {
+    loss::<f32, SINGLES>(bencher, level);
+}
+
+fn loss<T: Scalar<L>, const L: usize>(bencher: Bencher, level: Level) {
+    let lines = |x: &dyn Fn(usize) -> f64| (0..TILE).map(|i| Line([T::of(x(i)); L])).collect::<Vec<_>>();
     let (u, t) = (lines(&|_| 1.0), lines(&|i| (i % 2) as f64));
     let margins = lines(&|i| 4.0 * wave(i));
     bencher
-        .counter(ItemsCount::new(LANES * TILE * (EXP + LN + 12)))
+        .counter(ItemsCount::new(L * TILE * (EXP + LN + 12)))
         .with_inputs(|| margins.clone())
         .bench_refs(|margins| loss_and_slope(level, margins, &u, &t));
 }
 
-/// Margins of a tile of rows for a block of draws, at the sizes of Adult and of Arcene.
+/// Margins of a tile of rows for two lines of draws, at the sizes of Adult and of Arcene.
 #[divan::bench(args = products())]
 fn logistic_margins(bencher: Bencher, &(level, d, rows): &(Level, usize, usize)) {
-    let x = Panel::new(Array2::from_shape_fn((rows, d), |(i, j)| wave(i * d + j)).view());
-    let (theta, mut margins) = (block(d), block(x.groups() * LANES));
-    bencher.counter(ItemsCount::new(2 * BLOCK * rows * d)).bench_local(|| {
-        let theta: Vec<&[Line]> = theta.iter().map(|t| &t[..]).collect();
-        let mut margins: Vec<&mut [Line]> = margins.iter_mut().map(|m| &mut m[..]).collect();
+    margins::<f64, LANES>(bencher, level, d, rows);
+}
+
+#[divan::bench(args = products())]
+fn logistic_margins_singles(bencher: Bencher, &(level, d, rows): &(Level, usize, usize)) {
+    margins::<f32, SINGLES>(bencher, level, d, rows);
+}
+
+fn margins<T: Scalar<L>, const L: usize>(bencher: Bencher, level: Level, d: usize, rows: usize) {
+    let x: Panel<T, L> = panel(rows, d);
+    let (theta, mut margins) = (block::<T, L>(d), block::<T, L>(x.rows()));
+    bencher.counter(ItemsCount::new(2 * 2 * L * rows * d)).bench_local(|| {
+        let theta = theta.each_ref().map(|t| &t[..]);
+        let mut margins = margins.each_mut().map(|m| &mut m[..]);
         add_margins(level, &x, 0..x.groups(), 0..d, &theta, &mut margins);
     });
 }
 
-/// Gradients of a block of draws from the slopes of a tile of rows.
+/// Gradients of two lines of draws from the slopes of a tile of rows.
 #[divan::bench(args = products())]
 fn logistic_gradients(bencher: Bencher, &(level, d, rows): &(Level, usize, usize)) {
-    let x = Panel::new(Array2::from_shape_fn((rows, d), |(i, j)| wave(i * d + j)).view());
-    let (slopes, mut gradients) = (block(x.groups() * LANES), block(d));
-    bencher.counter(ItemsCount::new(2 * BLOCK * rows * d)).bench_local(|| {
-        let slopes: Vec<&[Line]> = slopes.iter().map(|s| &s[..]).collect();
-        let mut gradients: Vec<&mut [Line]> = gradients.iter_mut().map(|g| &mut g[..]).collect();
+    gradients::<f64, LANES>(bencher, level, d, rows);
+}
+
+#[divan::bench(args = products())]
+fn logistic_gradients_singles(bencher: Bencher, &(level, d, rows): &(Level, usize, usize)) {
+    gradients::<f32, SINGLES>(bencher, level, d, rows);
+}
+
+fn gradients<T: Scalar<L>, const L: usize>(bencher: Bencher, level: Level, d: usize, rows: usize) {
+    let x: Panel<T, L> = panel(rows, d);
+    let (slopes, mut gradients) = (block::<T, L>(x.rows()), block::<T, L>(d));
+    bencher.counter(ItemsCount::new(2 * 2 * L * rows * d)).bench_local(|| {
+        let slopes = slopes.each_ref().map(|s| &s[..]);
+        let mut gradients = gradients.each_mut().map(|g| &mut g[..]);
         add_gradients(level, &x, 0..x.groups(), 0..d, &slopes, &mut gradients);
     });
 }
@@ -209,18 +236,31 @@ fn products() -> Vec<(Level, usize, usize)> {
     available().flat_map(|level| [(level, 97, TILE), (level, 10_000, 100)]).collect()
 }
 
-/// Numbers of `BLOCK` draws, each a lane.
-fn block(len: usize) -> Vec<Vec<Line>> {
-    vec![(0..len).map(|i| Line([wave(i) / len as f64; LANES])).collect(); BLOCK / LANES]
+fn panel<T: Scalar<L>, const L: usize>(rows: usize, d: usize) -> Panel<T, L> {
+    Panel::new(Array2::from_shape_fn((rows, d), |(i, j)| wave(i * d + j)).view())
+}
+
+/// Numbers of two lines of draws, each a lane.
+fn block<T: Scalar<L>, const L: usize>(len: usize) -> [Vec<Line<T, L>>; 2] {
+    [0; 2].map(|_| (0..len).map(|i| Line([T::of(wave(i) / len as f64); L])).collect())
 }
 
 /// The Hessian of a draw, at the size of Polish: the lower triangle of Xᵀ V X.
 #[divan::bench(args = available())]
 fn logistic_hessian(bencher: Bencher, level: Level) {
+    hessian::<f64, LANES>(bencher, level);
+}
+
+#[divan::bench(args = available())]
+fn logistic_hessian_singles(bencher: Bencher, level: Level) {
+    hessian::<f32, SINGLES>(bencher, level);
+}
+
+fn hessian<T: Scalar<L>, const L: usize>(bencher: Bencher, level: Level) {
     const N: usize = 8400;
     const D: usize = 65;
-    let x = Panel::new(Array2::from_shape_fn((N, D), |(i, j)| wave(i * D + j)).view());
-    let v = vec![Line([0.2; LANES]); x.groups()];
+    let x: Panel<T, L> = panel(N, D);
+    let v = vec![Line([T::of(0.2); L]); x.groups()];
     bencher.counter(ItemsCount::new(N * D * (D + 1))).bench_local(|| cross_products(level, &x, &[&v]));
 }
 

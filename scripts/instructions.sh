@@ -49,14 +49,14 @@ job() {
 printf '| job | draws | million instructions a draw |\n|---|---|---|\n'
 [ $# -gt 0 ] || set -- toy toy-fi polish path
 for name in "$@"; do
-    # Logistic draws are made in blocks of sixteen, so B is a multiple of that.
+    # Logistic draws are made in two lines of sixteen, so B is a multiple of that.
     case $name in
         toy) job toy '' 2 12 gmm_toy.toml ;;
         toy-fi) job toy-fi '' 10 60 gmm_toy_fi.toml ;;
         # A tenth of the rows, none scored: multiply-adds take valgrind hundreds of times as long as they take the CPU.
-        polish) job polish polish/3year.arff.gz 16 32 polish.toml \
+        polish) job polish polish/3year.arff.gz 32 64 polish.toml \
             --set data.split.test=0.9 --set 'evaluate.metrics=["sparsity"]' ;;
-        path) job path genetics/genotypes.csv 16 32 genetics_path.toml \
+        path) job path genetics/genotypes.csv 32 64 genetics_path.toml \
             --set path.geometric.ratio=0.0108 --set path.geometric.count=2 ;;
         *)
             echo "instructions.sh: no job $name; there are toy, toy-fi, polish and path" >&2

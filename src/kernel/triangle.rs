@@ -57,8 +57,8 @@ impl<T: Scalar<L>, const L: usize> Triangles<T, L> {
             let entries = &mut self.entries[start(j / ROWS)..];
             entries.iter_mut().zip(row).for_each(|(entry, value)| to(&mut entry[j % ROWS], *value));
             // The squares on the diagonal are whole.
-            for k in j - j % ROWS..j {
-                to(self.entry(k, j), row[k]);
+            for (k, value) in row.iter().enumerate().take(j).skip(j - j % ROWS) {
+                to(self.entry(k, j), *value);
             }
             (j, rest) = (j + 1, next);
         }
