@@ -65,7 +65,7 @@ fn add_body<V: Vector, T: Scalar<L>, const L: usize>(x: &[Line<T, L>], y: &mut [
 
 /// 1 in the lanes that are chosen, 0 in the others.
 #[inline(always)]
-fn mask<R: Register<T, L>, T: Scalar<L>, const L: usize>(chosen: [bool; L]) -> R {
+pub(super) fn mask<R: Register<T, L>, T: Scalar<L>, const L: usize>(chosen: [bool; L]) -> R {
     R::load(&chosen.map(|chosen| T::of(f64::from(u8::from(chosen)))))
 }
 

@@ -1,5 +1,6 @@
 //! The logistic loss of a run of rows for searches, a lane each, given their margins; its curvature; and penalties.
 
+use super::lanes::mask;
 use super::vector::{Arithmetic, LANES, Lanes, Line, Register, Scalar, Vector};
 use super::{Panel, dispatch, load};
 
@@ -117,9 +118,9 @@ fn student_t_body<V: Vector, T: Scalar<L>, const L: usize>(
 }
 
 dispatch! {
-    /// `scale`/(2b + βⱼ²), or where `exact` is 1 and not 0, the second derivative: that times (2b − βⱼ²)/(2b + βⱼ²).
+    /// `scale`/(2b + βⱼ²), or where `exact`, the second derivative: that times (2b − βⱼ²)/(2b + βⱼ²).
     pub fn student_t_curvatures[T, L](
-        two_b: f64, scale: f64, exact: &Line<T, L>, beta: &[Line<T, L>], out: &mut [Line<T, L>]
+        two_b: f64, scale: f64, exact: [bool; L], beta: &[Line<T, L>], out: &mut [Line<T, L>]
     ) = student_t_curvatures_body
 }
 
@@ -127,13 +128,13 @@ dispatch! {
 fn student_t_curvatures_body<V: Vector, T: Scalar<L>, const L: usize>(
     two_b: f64,
     scale: f64,
-    exact: &Line<T, L>,
+    exact: [bool; L],
     beta: &[Line<T, L>],
     out: &mut [Line<T, L>],
 ) {
     let (splat, load) = (<T::In<V>>::splat, <T::In<V>>::load);
     let (one, half, two_b, scale) = (splat(1.0), splat(0.5), splat(two_b), splat(scale));
-    let exact = load(exact);
+    let exact = mask::<T::In<V>, T, L>(exact);
     for (beta, out) in beta.iter().zip(out) {
         let beta = load(beta);
         let square = beta.mul(beta);
@@ -366,8 +367,8 @@ mod tests {
         let mut gradient = lines(&|j, _| j as f64);
         let sums = student_t(level, 0.6, 1.5, &beta, &mut gradient);
         let mut curvatures = lines(&|_, _| 0.0);
-        let exact = Line(std::array::from_fn(|l| T::of((l % 2) as f64)));
-        student_t_curvatures(level, 0.6, 1.5, &exact, &beta, &mut curvatures);
+        let exact = std::array::from_fn(|l| l % 2 == 1);
+        student_t_curvatures(level, 0.6, 1.5, exact, &beta, &mut curvatures);
         for l in 0..L {
             let total: f64 = (0..5).map(|j| libm::log1p(at(j, l) * at(j, l) / 0.6)).sum();
             assert!((sums[l] - total).abs() < error, "{level:?}");

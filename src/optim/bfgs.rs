@@ -323,8 +323,8 @@ impl Lane {
 
 impl<T: Scalar<L>, const L: usize> Group<T, L> {
     fn new(p: usize) -> Self {
-        let (a, factor) = (Triangles::new(p), Triangles::new(p));
-        let order = Triangles::<T, L>::new(p).order();
+        let (a, factor) = (Triangles::<T, L>::new(p), Triangles::new(p));
+        let order = a.order();
         let zeros = || vec![Line::default(); order];
         Group {
             lanes: std::array::from_fn(|_| None),

@@ -247,7 +247,7 @@ fn woodbury(
         .axis_chunks_iter(Axis(0), LANES)
         .map(|v| {
             let line = |v: ArrayView1<f64>| Line(std::array::from_fn(|l| v.get(l).copied().unwrap_or(0.0)));
-            (v.axis_iter(Axis(1)).map(line).collect(), vec![Line::default(); x.groups() * LANES])
+            (v.axis_iter(Axis(1)).map(line).collect(), vec![Line::default(); x.rows()])
         })
         .collect();
     for columns in pieces(x.d(), COLUMNS) {

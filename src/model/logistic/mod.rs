@@ -182,9 +182,8 @@ impl Logistic {
     ) {
         match self.penalty {
             Penalty::StudentT { a, b } => {
-                let exact = Line(exact.map(|exact| T::of(f64::from(u8::from(exact)))));
                 let scale = self.gamma * (2.0 * a.get() + 1.0);
-                student_t_curvatures(self.level, 2.0 * b.get(), scale, &exact, beta, out);
+                student_t_curvatures(self.level, 2.0 * b.get(), scale, exact, beta, out);
             }
             _ => out.fill(Line([T::of(self.majorant(0.0)); L])),
         }

@@ -212,7 +212,7 @@ impl<'a> Objective<'a> {
             let line = |i: usize| {
                 Line(std::array::from_fn(|l| c.get(l).and_then(|c| c.get(i)).copied().unwrap_or(0.0)))
             };
-            (0..x.groups() * LANES).map(line).collect()
+            (0..x.rows()).map(line).collect()
         };
         let slopes: Vec<Vec<Line>> = c.chunks(LANES).map(rows).collect();
         let slopes: Vec<&[Line]> = slopes.iter().map(|s| &s[..]).collect();
