@@ -25,7 +25,7 @@ KEPT_TESTS = "kernel::sparse::kept::tests"
 # The package itself is compiled with less effort than its dependencies: a mutant is run once.
 QUICK = ["--config", "profile.release.package.npl.opt-level=1", "--config", "profile.release.package.npl.debug=false"]
 
-# Name, file, old text, new text, test file (or lib), test.
+# Name, file, old text, new text, file of tests (or lib), test.
 MUTANTS = [
     ("uniform variates instead of exponentials", WEIGHTS,
      "map(|_| -log_uniform(rng))", "map(|_| libm::exp(log_uniform(rng)))",
@@ -180,8 +180,13 @@ MUTANTS = [
 ]
 
 
+def program_of(module):
+    """The test program that a file of tests belongs to."""
+    return next(folder for folder in ("laws", "program") if (ROOT / "tests" / folder / f"{module}.rs").exists())
+
+
 def cargo_test(folder, target, name, env):
-    which = ["--lib"] if target == "lib" else ["--test", target]
+    which, name = (["--lib"], name) if target == "lib" else (["--test", program_of(target)], f"{target}::{name}")
     base = ["cargo", "test", "--release", "--quiet", *QUICK, *which]
     built = subprocess.run([*base, "--no-run"], cwd=folder, env=env, capture_output=True, text=True)
     if built.returncode != 0:

@@ -1,11 +1,8 @@
 //! What the program says of its data, and what it hands to other tools.
 
-#[path = "support/program.rs"]
-mod support;
-
 use std::process::Command;
 
-use support::{Place, cells};
+use crate::support::{Place, cells};
 
 const MIXED: &str = "\
 age,sex,town,income,zero,bought
@@ -231,13 +228,13 @@ fn an_export_does_not_replace_files_unasked() {
 /// stopped after one step is found out.
 #[test]
 fn scipy_finds_the_same_minima() {
-    let Some(python) = support::python("numpy, scipy.optimize") else { return };
-    let script = support::script("check_scipy.py");
+    let Some(python) = crate::support::python("numpy, scipy.optimize") else { return };
+    let script = crate::support::script("check_scipy.py");
     let prior = r#"prior={ alpha = 20, T = 50, base = { response = { bernoulli = 0.5, covariates = "empirical" } } }"#;
     for (set, code) in [("sampler.R=2", 0), (prior, 0), ("optimiser.max_iterations=1", 1)] {
         let output = Command::new(&python)
             .arg(&script)
-            .arg(support::config("starters/logistic.toml"))
+            .arg(crate::support::config("starters/logistic.toml"))
             .args(["--draws", "4", "--set", set, "--npl", env!("CARGO_BIN_EXE_npl")])
             .output()
             .unwrap();

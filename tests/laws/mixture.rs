@@ -1,9 +1,7 @@
 //! The Gaussian mixture: identities that hold at every fit, symmetries of the posterior, and the variance floor.
 
-mod support;
-
+use crate::support::*;
 use statrs::distribution::{ContinuousCDF, Normal};
-use support::*;
 
 use npl::bootstrap::{Draw, Scheme};
 use npl::data::Dataset;

@@ -1,7 +1,4 @@
 //! NUTS against the reference posteriors of posteriordb. Their models live here alone: npl needs neither.
-#![cfg(feature = "nuts")]
-
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

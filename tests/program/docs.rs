@@ -1,12 +1,13 @@
 //! Documents that live: docs/config.md is made from the same structs that read experiment files, and what README and
-//! docs tell people to type is typed here. `BLESS=1 cargo test --release --test docs` rewrites docs/config.md.
+//! docs tell people to type is typed here. `BLESS=1 cargo test --release --test program docs` rewrites docs/config.md.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::Value;
 
-const MARKER: &str = "<!-- Generated from the config structs: BLESS=1 cargo test --release --test docs -->\n";
+const MARKER: &str =
+    "<!-- Generated from the config structs: BLESS=1 cargo test --release --test program docs -->\n";
 
 /// The reference: a section per table, a row per key.
 struct Reference<'a> {
@@ -166,7 +167,7 @@ fn the_config_reference_is_current() {
     } else {
         assert!(
             old == reference.out,
-            "docs/config.md is out of date: run BLESS=1 cargo test --release --test docs"
+            "docs/config.md is out of date: run BLESS=1 cargo test --release --test program docs"
         );
     }
 }

@@ -1,12 +1,9 @@
 //! scripts/scaling.py, where there is a Python with numpy and matplotlib: $NPL_PYTHON, or python3 on the path. Elsewhere
 //! this test says that it was skipped.
 
-#[path = "support/program.rs"]
-mod support;
-
 use std::process::Command;
 
-use support::{Place, cells, python, script};
+use crate::support::{Place, cells, python, script};
 
 #[test]
 fn a_point_of_each_model_is_timed_and_drawn() {

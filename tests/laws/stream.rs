@@ -1,7 +1,5 @@
 //! Draws as a stream: in order, each with what its own thread made of it, and stopped at once when asked.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,7 +19,7 @@ fn stream<T: Send>(
     sink: impl FnMut(Draw, T) -> Result<()>,
 ) -> Result<()> {
     let data = Dataset::from_values(vec![0.0, 1.0, 5.0]);
-    let model = support::model("[mean]", &data);
+    let model = crate::support::model("[mean]", &data);
     let scheme = Scheme::FixedInit(Vec::new());
     let plan = Plan {
         model: model.as_ref(),
@@ -31,7 +29,7 @@ fn stream<T: Send>(
         scheme: &scheme,
         seed: Seed(1),
     };
-    posterior_bootstrap(&plan, 0..count, &support::pool(threads), cancel, per_draw, sink)
+    posterior_bootstrap(&plan, 0..count, &crate::support::pool(threads), cancel, per_draw, sink)
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! Posteriors known in closed form: means, variances and quantiles of a Dirichlet process, with every truncation's own
 //! finite-T correction.
 
-mod support;
-
+use crate::support::*;
 use statrs::distribution::{Beta, Binomial, ContinuousCDF, Discrete, Normal};
-use support::*;
 
 use npl::data::Dataset;
 use npl::process::BaseMeasure;

@@ -1,14 +1,12 @@
 //! Logistic regression: exact laws of the intercept, score identities at every draw, symmetries, penalties.
 
-mod support;
-
 use std::io::Write;
 
+use crate::support::{SEEDS, assert_distribution, run, study};
 use npl::optim::Status;
 use npl::samples::Sample;
 use npl::study::Trial;
 use statrs::distribution::{Beta, Binomial, ContinuousCDF, Discrete};
-use support::{SEEDS, assert_distribution, run, study};
 use tempfile::NamedTempFile;
 
 /// Responses alone: 6 ones and 4 zeros.

@@ -1,16 +1,12 @@
 //! Case weights, clusters and strata: the posterior of F has the laws of docs/sampling.md, and data that make no sense
 //! are refused.
 
-#[path = "support/program.rs"]
-mod program;
-mod support;
-
 use std::io::Write;
 
+use crate::program::Place;
+use crate::support::*;
 use ndarray::Array1;
-use program::Place;
 use statrs::distribution::{Beta, ContinuousCDF};
-use support::*;
 use tempfile::NamedTempFile;
 
 use npl::bootstrap::Scheme;
@@ -443,7 +439,8 @@ fn test_rows_need_no_design_and_threads_change_nothing() {
     for (out, test, threads) in [("a", survey(true, true), "1"), ("b", survey(true, false), "3")] {
         place.write("t.csv", test).ok(&["run", "e.toml", "--threads", threads, "--out", out]);
         let metrics = place.read(&format!("{out}/report.csv"));
-        let metrics: Vec<String> = program::cells(&metrics)[1][6..10].iter().map(|c| c.to_string()).collect();
+        let metrics: Vec<String> =
+            crate::program::cells(&metrics)[1][6..10].iter().map(|c| c.to_string()).collect();
         samples.push((place.read(&format!("{out}/samples.csv")), metrics));
     }
     assert!(samples[0].0.starts_with("repeat__") && samples[0].1[0].starts_with("-0."), "{:?}", samples[0].1);
@@ -481,7 +478,7 @@ fn the_documented_example_gives_its_numbers() {
         place.write("e.toml", toml.join("\n")).ok(&["run", "e.toml", "--out", "out"]);
         let summary = place.read("out/summary.csv");
         let number = |name: &str| -> f64 {
-            let cells = program::cells(&summary);
+            let cells = crate::program::cells(&summary);
             cells[1][cells[0].iter().position(|c| *c == name).unwrap()].parse().unwrap()
         };
         let (low, high) = (number("q2.5"), number("q97.5"));

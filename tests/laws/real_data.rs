@@ -1,8 +1,6 @@
 //! The paper's data, where they are at hand: below $NPL_DATA, ./data or ../shared/data. Elsewhere these tests say that
 //! they were skipped.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -42,7 +40,7 @@ fn the_toy_mixture_has_the_papers_predictive_density() {
     let Some(folder) = folder_with("toy/gmm_toy_sep_train.csv") else { return };
     let study = shipped("gmm_toy_fixed.toml", folder, &["sampler.B=1000"]);
     let repeat =
-        run_repeat(&study, 0, &support::pool(2), &AtomicBool::new(false), |_| Ok(()), |_| ()).unwrap();
+        run_repeat(&study, 0, &crate::support::pool(2), &AtomicBool::new(false), |_| Ok(()), |_| ()).unwrap();
     let lppd = repeat.lppd.expect("there are test rows");
     assert!((lppd.value + 1.7984).abs() < 1.6e-3, "{lppd:?}");
 }
@@ -79,7 +77,7 @@ fn the_mixture_of_digits_keeps_five_components() {
         Ok(())
     };
     let repeat =
-        run_repeat(&study, 0, &support::pool(2), &AtomicBool::new(false), five_live, |_| ()).unwrap();
+        run_repeat(&study, 0, &crate::support::pool(2), &AtomicBool::new(false), five_live, |_| ()).unwrap();
     let lppd = repeat.lppd.expect("there are test rows");
     assert!((1900.0..2300.0).contains(&lppd.value), "{lppd:?}");
 }

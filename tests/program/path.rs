@@ -1,9 +1,6 @@
 //! A path: one posterior per value of a key, each the one that a run of its own would give.
 
-#[path = "support/program.rs"]
-mod program;
-
-use program::Place;
+use crate::support::Place;
 
 const EXPERIMENT: &str = r#"name = "p"
 seed = 3

@@ -1,13 +1,10 @@
 //! What must fail, and how well it fails: exit code, message, nothing written, nothing a terminal would obey.
 
-#[path = "support/program.rs"]
-mod support;
-
 use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Ended, Place, assert_decent, cells, config, wait_until};
+use crate::support::{Ended, Place, assert_decent, cells, config, wait_until};
 
 /// An experiment without fault, for cases that break one thing. Lines matter: cases name them.
 const GOOD: &str = r#"name = "good"

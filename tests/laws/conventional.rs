@@ -1,10 +1,9 @@
 //! Conventional Bayes: densities and gradients, samplers against exact posteriors, weights against exact evidence.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::support::*;
 use ndarray::{Array1, Array2};
 use npl::bayes::importance::{NEGLIGIBLE, Proposal, Weighing};
 use npl::bayes::{Joint, LogDensity, Posterior};
@@ -16,7 +15,6 @@ use npl::rng::{Purpose, Seed};
 use npl::samples::Sample;
 use rand::distr::Distribution;
 use rand_distr::StandardNormal;
-use support::*;
 
 /// Numbers without a pattern, between −1 and 1.
 fn noise(i: usize) -> f64 {

@@ -1,8 +1,6 @@
 //! What must not matter: the order of rows, units, threads, blocks, how many draws are asked for, and broken searches.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 
 use npl::bootstrap::{Draw, Scheme};
 use npl::config::OpenUnit;

@@ -1,9 +1,5 @@
 //! `scripts/fetch_data.sh`: what it accepts, what it refuses, and what it leaves behind. The published files themselves
 //! are needed for most of it: below $NPL_DATA, ./data or ../shared/data; elsewhere these tests say that they were skipped.
-#![cfg(unix)]
-
-#[path = "support/program.rs"]
-mod support;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use crate::support::{Ended, Place};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use support::{Ended, Place};
 
 /// Runs the script in `place`; programs in its folder `bin` come first.
 fn fetch(place: &Place, args: &[&str]) -> Ended {

@@ -1,8 +1,6 @@
 //! Laws that every registered model obeys, whatever it is: a new model is tested by being registered.
 
-mod support;
-
-use support::*;
+use crate::support::*;
 
 use npl::bootstrap::Scheme;
 use npl::model::{STARTERS, Search};

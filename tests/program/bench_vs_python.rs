@@ -1,14 +1,11 @@
 //! scripts/bench_vs_python.py, where there is a Python with numpy, scipy and joblib: $NPL_PYTHON, or python3 on the path.
 //! Elsewhere these tests say that they were skipped. Times are not judged, minima are.
 
-#[path = "support/program.rs"]
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::{Place, python, script};
 use serde_json::Value;
-use support::{Place, python, script};
 
 const MODULES: &str = "numpy, scipy.optimize, joblib";
 

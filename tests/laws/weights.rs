@@ -1,10 +1,8 @@
 //! The random measure: its weights and atoms follow the Dirichlet process posterior, truncated as asked, in law.
 
-mod support;
-
+use crate::support::*;
 use ndarray::{Array1, Array2};
 use statrs::distribution::{Beta, ContinuousCDF, Discrete, Poisson};
-use support::*;
 
 use npl::data::Dataset;
 use npl::process::base::{BernoulliResponse, Empirical, Normal};

@@ -1,14 +1,11 @@
 //! scripts/npl_to_arviz.py, where there is a Python with ArviZ: $NPL_PYTHON, or python3 on the path. Elsewhere this test
 //! says that it was skipped.
 
-#[path = "support/program.rs"]
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{Place, cells};
 use serde_json::Value;
-use support::{Place, cells};
 
 /// Two chains of a mixture; `mu` is an array, components by columns.
 const MIXTURE: &str = r#"
@@ -45,7 +42,7 @@ fn has(python: &str, module: &str) -> bool {
 
 #[test]
 fn arviz_gets_every_draw_in_its_place() {
-    let Some(python) = support::python("arviz") else { return };
+    let Some(python) = crate::support::python("arviz") else { return };
     let place = Place::new();
     place.write("g.toml", MIXTURE).write("m.toml", MEANS).write("d.csv", "age,3\n1,2\n3,5\n4,4\n");
     let mut runs = vec!["csv", "csv.gz", "npy"];

@@ -1,13 +1,11 @@
 //! The Gaussian mixture on data that are mostly zeros, in many columns, which has a path of its own: held to plain EM as
 //! the formulas have it, and to identities that every EM step keeps.
 
-mod support;
-
+use crate::support::*;
 use ndarray::Array2;
 use rand::RngExt;
 use rand::distr::Distribution;
 use rand_distr::StandardNormal;
-use support::*;
 
 use npl::bootstrap::Scheme;
 use npl::data::Dataset;

@@ -1,16 +1,13 @@
 //! The same draws in every format: bytes, names, what reads them, and what is said of files that are broken.
 
-#[path = "support/program.rs"]
-mod support;
-
 use std::fs;
 use std::io::Read;
 use std::process::Command;
 
+use crate::support::{Place, cells};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use support::{Place, cells};
 
 /// A mixture with two repeats; some of its names have two indices.
 const MIXTURE: &str = r#"

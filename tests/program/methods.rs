@@ -1,10 +1,6 @@
 //! One experiment, every method: what is written, what is said, what is refused.
-#![cfg(feature = "nuts")]
 
-#[path = "support/program.rs"]
-mod program;
-
-use program::Place;
+use crate::support::Place;
 
 const TOY: &str = r#"
 name = "toy"

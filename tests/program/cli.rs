@@ -1,18 +1,15 @@
 //! What the program does when all is well: the files it writes, and the promises on their bytes.
 
-#[path = "support/program.rs"]
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use crate::support::{Place, cells, config};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use support::{Place, cells, config};
 
 const RESULTS: [&str; 6] =
     ["config.toml", "manifest.json", "report.csv", "report.json", "samples.csv", "summary.csv"];

@@ -1,0 +1,20 @@
+//! What the library promises: exact laws of the sampler, identities of every fit, and what must not matter.
+//!
+//! One program for all of them: a test program of its own would be linked, with all kernels, for each.
+
+mod conformance;
+mod conventional;
+mod design;
+mod functionals;
+mod invariance;
+mod logistic;
+mod mixture;
+#[cfg(feature = "nuts")]
+mod nuts;
+#[path = "../program/support.rs"]
+mod program;
+mod real_data;
+mod sparse_mixture;
+mod stream;
+mod support;
+mod weights;

@@ -1,0 +1,16 @@
+//! What the program does, from outside: files, messages, exit codes, and the scripts around it.
+
+mod arviz;
+mod bad_inputs;
+mod bench_vs_python;
+mod cli;
+mod docs;
+mod facts;
+#[cfg(unix)]
+mod fetch;
+mod formats;
+#[cfg(feature = "nuts")]
+mod methods;
+mod path;
+mod scaling;
+mod support;
