@@ -103,6 +103,8 @@ impl Job<'_> {
 struct Scores<'a> {
     wanted: Option<&'a [Metric]>,
     model: &'a dyn Model,
+    /// Entries of θ.
+    parameters: usize,
     /// The test rows, if anything is asked of them.
     test: Option<&'a Dataset>,
     on_test: Option<OnTest>,
@@ -123,6 +125,7 @@ impl<'a> Scores<'a> {
         let mut scores = Scores {
             wanted: evaluate.metrics.as_deref(),
             model,
+            parameters: model.names().len(),
             test: None,
             on_test: None,
             sparsity: None,
@@ -153,11 +156,11 @@ impl<'a> Scores<'a> {
         }
     }
 
-    /// Log densities of the test rows at θ, if anything is asked of them.
+    /// Log densities of the test rows at θ, if anything is asked of them. What a prior adds to θ is no part of the density.
     fn densities(&self, theta: &[f64]) -> Option<Vec<f64>> {
         let test = self.test?;
         let mut out = vec![0.0; test.n()];
-        self.model.log_density(theta, test, &mut out);
+        self.model.log_density(&theta[..self.parameters], test, &mut out);
         Some(out)
     }
 

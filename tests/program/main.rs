@@ -9,6 +9,7 @@ mod facts;
 #[cfg(unix)]
 mod fetch;
 mod formats;
+mod matrix;
 #[cfg(feature = "nuts")]
 mod methods;
 mod path;
