@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rayon::ThreadPool;
@@ -15,7 +14,7 @@ use crate::init::Init;
 use crate::model::{Model, Search};
 use crate::optim::{Minimum, Status};
 use crate::ordered::in_order;
-use crate::process::{self, Measure, Prior};
+use crate::process::{Measure, Prior};
 use crate::restarts::{StopRule, hits};
 use crate::rng::{Purpose, Seed};
 use crate::samples::{self, Sample};
@@ -43,19 +42,8 @@ pub struct Plan<'a> {
     pub model: &'a dyn Model,
     pub prior: &'a Prior,
     pub data: &'a Dataset,
-    /// What a mixture of Dirichlet processes is centred on; a Dirichlet process has its base measure.
-    pub centre: Option<Centre<'a>>,
     pub scheme: &'a Scheme,
     pub seed: Seed,
-}
-
-/// The model at draws from its posterior (MDP-NPL).
-#[derive(Clone, Copy)]
-pub struct Centre<'a> {
-    /// Draw b of the bootstrap takes draw b of these, from the first again after the last.
-    pub draws: &'a [Vec<f64>],
-    /// Where the covariates of pseudo-samples come from.
-    pub rows: &'a Arc<Dataset>,
 }
 
 /// One draw from the NPL posterior, and how it was found.
@@ -146,17 +134,7 @@ pub fn posterior_bootstrap<T: Send>(
 impl<'a> Plan<'a> {
     /// F ~ DP(α + n, G_n) of a draw.
     pub fn measure(&self, draw: u64) -> Measure<'a> {
-        match self.prior {
-            // Lyddon, Walker and Holmes (2018), Algorithm 1: θ̃ from the Bayesian posterior, then F ~ DP(α + n, G_n) with
-            // base measure f_θ̃.
-            Prior::Mdp { alpha, truncation } => {
-                let centre = self.centre.expect("a mixture of Dirichlet processes has a centre");
-                let theta = &centre.draws[(draw % centre.draws.len() as u64) as usize];
-                let base = self.model.sampling(theta, centre.rows).expect("checked with the study");
-                process::dp_draw(*alpha, base.as_ref(), *truncation, self.data, self.seed, draw)
-            }
-            prior => prior.posterior_draw(self.data, self.seed, draw),
-        }
+        self.prior.posterior_draw(self.data, self.seed, draw)
     }
 
     /// θ_init of a restart, counted from 0. It has a stream of its own, so it is the same whatever R is.

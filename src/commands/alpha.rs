@@ -87,7 +87,7 @@ fn base_sds(config: &Path, args: &AlphaArgs) -> Result<Vec<(String, f64)>> {
         return Err(Error::input(message).into());
     };
     let moments = base.moments().unwrap_or_else(|| {
-        base.sample(MONTE_CARLO, &mut trial.seed.stream(Purpose::Auxiliary, 0, 0)).moments()
+        base.sample(MONTE_CARLO, &mut trial.seed.stream(Purpose::Auxiliary, 0, 0)).to_rows().moments()
     });
     Ok(trial.train.columns.iter().cloned().zip(moments.into_iter().map(|(_, v)| v.sqrt())).collect())
 }

@@ -46,7 +46,7 @@ pub fn export(args: ExportArgs) -> Result<()> {
     }
     let draws = u64::from(args.draws);
     folder.weights(&trial, draws)?;
-    if let Prior::Dp { .. } | Prior::Mdp { .. } = trial.prior {
+    if let Prior::Dp { .. } = trial.prior {
         folder.pseudo_samples(&trial, draws)?;
     }
     if !trial.model.blocks().is_empty() {

@@ -23,6 +23,7 @@ use crate::data::simulate::Simulate;
 use crate::init::Dist;
 use crate::model::ModelConfig;
 use crate::optim::Optimiser;
+use crate::process::base::BaseConfig;
 use crate::restarts::StopRule;
 
 /// An experiment: data, a parameter of interest, a prior on the sampling distribution, and how to sample.
@@ -329,47 +330,6 @@ pub enum TruncationConfig {
     Adaptive(OpenUnit),
     /// All atoms of a base measure with finite support: no truncation.
     Exact,
-}
-
-/// The base measure F_π.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum BaseConfig {
-    /// Independent normal columns.
-    Normal {
-        /// A number, or a list with one per column.
-        mean: Numbers,
-        /// A number, or a list with one per column.
-        sd: Numbers,
-    },
-    /// Independent uniform columns.
-    Uniform {
-        /// A number, or a list with one per column.
-        low: Numbers,
-        /// A number, or a list with one per column.
-        high: Numbers,
-    },
-    /// The model's prior predictive ∫ f_θ(y) dπ(θ); the model's table must have its `prior`.
-    PriorPredictive,
-    /// The rows of a file with historical data.
-    Empirical {
-        /// Path, looked for like the training file; same columns.
-        file: String,
-    },
-    /// For regression: a response that is independent of the covariates.
-    Response {
-        /// Probability of a response 1.
-        bernoulli: Probability,
-        /// Where the covariates come from.
-        covariates: Covariates,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Covariates {
-    /// The rows of the training data.
-    Empirical,
 }
 
 /// How posterior draws are found.

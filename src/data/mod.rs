@@ -119,6 +119,23 @@ impl Dataset {
             .with_design(self.design.select(rows))
     }
 
+    /// The rows of both, one set after the other, by the names of the first that has any.
+    pub fn stack(first: &Dataset, second: &Dataset) -> Dataset {
+        let (Some(some), Some(other)) = (
+            [first, second].into_iter().find(|d| d.n() > 0),
+            [first, second].into_iter().rfind(|d| d.n() > 0),
+        ) else {
+            return first.clone();
+        };
+        if std::ptr::eq(some, other) {
+            return Dataset::new(some.x.clone(), some.y.clone(), some.columns.clone());
+        }
+        let x = ndarray::concatenate(Axis(0), &[first.x.view(), second.x.view()]).expect("columns are alike");
+        let both = first.y.as_ref().zip(second.y.as_ref());
+        let y = both.map(|(a, b)| ndarray::concatenate(Axis(0), &[a.view(), b.view()]).expect("two vectors"));
+        Dataset::new(x, y, first.columns.clone())
+    }
+
     /// The first `rows` rows.
     pub fn head(&self, rows: usize) -> Dataset {
         self.select(&(0..rows.min(self.n())).collect::<Vec<_>>())

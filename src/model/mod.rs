@@ -103,6 +103,40 @@ pub enum Support {
     Simplex,
 }
 
+/// Values that a response may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// 0 or 1.
+    Binary,
+    /// 0, 1, 2, …
+    Count,
+    /// Any number.
+    Real,
+    /// Any number above 0.
+    Positive,
+}
+
+impl Response {
+    pub fn admits(self, y: f64) -> bool {
+        match self {
+            Response::Binary => y == 0.0 || y == 1.0,
+            Response::Count => y >= 0.0 && y.fract() == 0.0 && y.is_finite(),
+            Response::Real => y.is_finite(),
+            Response::Positive => y > 0.0 && y.is_finite(),
+        }
+    }
+
+    /// In words.
+    pub fn what(self) -> &'static str {
+        match self {
+            Response::Binary => "0 or 1",
+            Response::Count => "a count: 0, 1, 2, …",
+            Response::Real => "a number",
+            Response::Positive => "a number above 0",
+        }
+    }
+}
+
 /// A parameter of interest θ(F) = argmin ∫ l(y, θ) dF(y), eq. (1).
 pub trait Model: Send + Sync {
     /// One name per entry of θ: dotted, 1-based.
@@ -149,9 +183,14 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// F_π with density f_π(y) = ∫ f_θ(y) dπ(θ), if the config gave the model a prior.
-    fn prior_predictive(&self) -> Option<Box<dyn BaseMeasure>> {
+    /// What a regression takes for a response; `None` for a loss of rows alone.
+    fn response(&self) -> Option<Response> {
         None
+    }
+
+    /// F_π with density f_π(y) = ∫ f_θ(y) dπ(θ), covariates from the rows of `data`; or why there is none.
+    fn prior_predictive(&self, _data: &Arc<Dataset>) -> Result<Box<dyn BaseMeasure>, String> {
+        Err("needs a prior on θ, and this loss has none".into())
     }
 
     /// Likelihood times prior on this data, for conventional Bayes; or the key below `model.<name>` that stands in the

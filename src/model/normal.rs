@@ -84,10 +84,11 @@ impl Model for Normal {
     }
 
     /// ∫ N(y; θ, σ²) N(θ; 0, τ²) dθ = N(y; 0, σ² + τ²).
-    fn prior_predictive(&self) -> Option<Box<dyn BaseMeasure>> {
-        let sd = (self.sigma2 + self.tau2?).sqrt();
+    fn prior_predictive(&self, _data: &Arc<Dataset>) -> Result<Box<dyn BaseMeasure>, String> {
+        let tau2 = self.tau2.ok_or("needs a prior on θ: [model.normal.prior] is missing")?;
+        let sd = (self.sigma2 + tau2).sqrt();
         let d = self.columns.len();
-        Some(Box::new(NormalBase { mean: vec![0.0; d], sd: vec![sd; d] }))
+        Ok(Box::new(NormalBase { mean: vec![0.0; d], sd: vec![sd; d] }))
     }
 
     fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {

@@ -1,10 +1,12 @@
 //! The random measure: one draw F ~ DP(α + n, G_n) of the posterior of eq. (3) is a [`Measure`], a set of weighted
-//! atoms. Observed rows and prior pseudo-samples are both atoms, and no loss asks which is which.
+//! atoms. Observed rows and prior pseudo-samples are both atoms, no loss asks which is which, and none can forget a part.
 
 pub mod base;
 mod weights;
 
-pub use base::BaseMeasure;
+pub use base::{BaseMeasure, Pseudo};
+
+use std::sync::{Arc, OnceLock};
 
 use ndarray::{ArrayView1, ArrayView2};
 
@@ -17,11 +19,8 @@ use crate::rng::{Purpose, Seed};
 pub enum Prior {
     /// α = 0: the Bayesian bootstrap, exact.
     Noninformative,
-    /// DP(α, F_π) with α > 0.
+    /// DP(α, F_π) with α > 0; a mixture of Dirichlet processes where F_π is another for each draw.
     Dp { alpha: f64, base: Box<dyn BaseMeasure>, truncation: Truncation },
-    /// A mixture of Dirichlet processes, whose base measure is the model at a draw from its posterior: another for each
-    /// draw, so that whoever draws brings it.
-    Mdp { alpha: f64, truncation: Truncation },
 }
 
 /// How the infinitely many atoms of the prior part become finitely many.
@@ -37,21 +36,53 @@ pub enum Truncation {
     Exact,
 }
 
-/// One draw of F: observed atoms first, pseudo-samples after. The weights sum to 1.
+/// One draw of F: observed atoms and pseudo-samples. The weights sum to 1.
+///
+/// It is seen in one of three ways, each of them the whole of F: [`Measure::parts`], atom by atom with responses;
+/// [`Measure::atoms`], the rows alone, for losses that know no response; [`Measure::masses`], the rows with their mass and
+/// Σ w y, for losses that are linear in the response.
 pub struct Measure<'a> {
     observed: &'a Dataset,
     w: Vec<f64>,
-    pseudo: Dataset,
+    pseudo: Pseudo,
     v: Vec<f64>,
-    /// Instead of `pseudo`: pseudo-samples that are observed rows with a response of their own, row and response.
-    relabelled: Vec<(usize, f64)>,
+    /// Mass of every observed row, where pseudo-samples are observed rows, too.
+    mass: Option<Vec<f64>>,
+    /// Pseudo-samples as rows of their own, where they are asked for.
+    gathered: OnceLock<Dataset>,
 }
 
-/// Atoms of one origin: rows, responses if there are any, weights.
+/// Atoms of one origin, with their responses if they have any.
+pub struct Part<'a> {
+    data: &'a Dataset,
+    /// Which rows of `data`, if not all in order.
+    picked: Option<&'a [usize]>,
+    /// Instead of those of `data`.
+    y: Option<&'a [f64]>,
+    pub w: &'a [f64],
+}
+
+impl<'a> Part<'a> {
+    fn row_number(&self, k: usize) -> usize {
+        self.picked.map_or(k, |picked| picked[k])
+    }
+
+    /// The covariates of atom k.
+    pub fn row(&self, k: usize) -> ArrayView1<'a, f64> {
+        self.data.x.row(self.row_number(k))
+    }
+
+    /// The response of atom k.
+    pub fn response(&self, k: usize) -> Option<f64> {
+        let own = self.y.map(|y| y[k]);
+        own.or_else(|| self.data.y.as_ref().map(|y| y[self.row_number(k)]))
+    }
+}
+
+/// Rows and weights of one origin.
 #[derive(Clone, Copy)]
 pub struct Atoms<'a> {
     pub x: ArrayView2<'a, f64>,
-    pub y: Option<ArrayView1<'a, f64>>,
     pub w: &'a [f64],
     source: Source<'a>,
 }
@@ -71,17 +102,27 @@ impl<'a> Atoms<'a> {
     }
 }
 
-impl<'a> Measure<'a> {
-    /// Atoms with given weights; `v` belongs to `pseudo`.
-    pub fn new(observed: &'a Dataset, w: Vec<f64>, pseudo: Dataset, v: Vec<f64>) -> Self {
-        debug_assert_eq!(observed.n(), w.len());
-        debug_assert_eq!(pseudo.n(), v.len());
-        Measure { observed, w, pseudo, v, relabelled: Vec::new() }
-    }
+/// A set of rows that F has atoms on: the mass of every row, and Σ w y over the atoms there.
+pub struct Masses<'a> {
+    pub rows: &'a Dataset,
+    /// Set for rows that all draws share.
+    pub shared: Option<&'a Arc<Dataset>>,
+    pub mass: Vec<f64>,
+    pub response: Vec<f64>,
+}
 
-    /// Observed rows, and pseudo-samples that share their covariates, row and response, with weights `v`.
-    fn relabelled(observed: &'a Dataset, w: Vec<f64>, relabelled: Vec<(usize, f64)>, v: Vec<f64>) -> Self {
-        Measure { observed, w, pseudo: Dataset::default(), v, relabelled }
+impl<'a> Measure<'a> {
+    /// Observed rows with weights `w`, and pseudo-samples with weights `v`.
+    pub fn new(observed: &'a Dataset, w: Vec<f64>, pseudo: Pseudo, v: Vec<f64>) -> Self {
+        debug_assert_eq!(observed.n(), w.len());
+        debug_assert_eq!(pseudo.len(), v.len());
+        let mut f = Measure { observed, w, pseudo, v, mass: None, gathered: OnceLock::new() };
+        if let Some(picked) = f.picked_of_observed() {
+            let mut mass = f.w.clone();
+            picked.iter().zip(&f.v).for_each(|(&row, v)| mass[row] += v);
+            f.mass = Some(mass);
+        }
+        f
     }
 
     /// The empirical measure F_n of the observed rows, each with its case weight: what maximum likelihood works on.
@@ -92,24 +133,89 @@ impl<'a> Measure<'a> {
 
     /// The observed rows with weights of your own, and no pseudo-samples.
     pub fn weighted(observed: &'a Dataset, w: Vec<f64>) -> Self {
-        Measure::new(observed, w, Dataset::default(), Vec::new())
+        Measure::new(observed, w, Pseudo::none(), Vec::new())
     }
 
-    /// The atoms by origin; a loss adds them all up the same way. Relabelled rows are not among them: a loss of a response
-    /// asks for [`Measure::responses`].
+    /// The rows of pseudo-samples that are observed rows.
+    fn picked_of_observed(&self) -> Option<&[usize]> {
+        match &self.pseudo {
+            Pseudo::Shared { rows, picked, .. } if std::ptr::eq(Arc::as_ptr(rows), self.observed) => {
+                Some(picked)
+            }
+            _ => None,
+        }
+    }
+
+    /// All atoms, by origin.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let observed = Part { data: self.observed, picked: None, y: None, w: &self.w };
+        let pseudo = match &self.pseudo {
+            Pseudo::Own(rows) => Part { data: rows, picked: None, y: None, w: &self.v },
+            Pseudo::Shared { rows, picked, y } => {
+                Part { data: rows, picked: Some(picked), y: y.as_deref(), w: &self.v }
+            }
+        };
+        [observed, pseudo].into_iter().filter(|part| !part.w.is_empty())
+    }
+
+    /// The law of the rows alone, by origin: what a loss without a response adds up.
     pub fn atoms(&self) -> impl Iterator<Item = Atoms<'_>> {
-        let parts = [(self.observed, &self.w), (&self.pseudo, &self.v)];
-        parts.into_iter().filter(|(data, _)| data.n() > 0).map(|(data, w)| Atoms {
-            x: data.x.view(),
-            y: data.y.as_ref().map(|y| y.view()),
-            w,
-            source: Source(data),
-        })
+        let observed = (self.observed, self.mass.as_ref().unwrap_or(&self.w));
+        let others = self.mass.is_none().then(|| (self.pseudo_rows(), &self.v));
+        [Some(observed), others]
+            .into_iter()
+            .flatten()
+            .filter(|(data, _)| data.n() > 0)
+            .map(|(data, w)| Atoms { x: data.x.view(), w, source: Source(data) })
+    }
+
+    fn pseudo_rows(&self) -> &Dataset {
+        match &self.pseudo {
+            Pseudo::Own(rows) => rows,
+            shared => self.gathered.get_or_init(|| shared.to_rows()),
+        }
+    }
+
+    /// The mass of every row that F lives on, and Σ w y there: all that a loss linear in the response needs. The observed
+    /// rows, and the rows of pseudo-samples if they are others.
+    pub fn masses(&self) -> (Masses<'a>, Option<Masses<'_>>) {
+        let y = self.observed.y.as_ref();
+        let response = |i: usize, w: &f64| y.map_or(0.0, |y| w * y[i]);
+        let mut observed = Masses {
+            rows: self.observed,
+            shared: None,
+            mass: self.mass.clone().unwrap_or_else(|| self.w.clone()),
+            response: self.w.iter().enumerate().map(|(i, w)| response(i, w)).collect(),
+        };
+        let Some(part) = self.parts().find(|part| !std::ptr::eq(part.w, &self.w[..])) else {
+            return (observed, None);
+        };
+        let responses = |k: usize| part.response(k).expect("base measures of a regression have responses");
+        if self.mass.is_some() {
+            for (k, v) in self.v.iter().enumerate() {
+                observed.response[part.row_number(k)] += v * responses(k);
+            }
+            return (observed, None);
+        }
+        let (mut mass, mut response) = (vec![0.0; part.data.n()], vec![0.0; part.data.n()]);
+        for (k, v) in self.v.iter().enumerate() {
+            mass[part.row_number(k)] += v;
+            response[part.row_number(k)] += v * responses(k);
+        }
+        let shared = match &self.pseudo {
+            Pseudo::Own(_) => None,
+            Pseudo::Shared { rows, .. } => Some(rows),
+        };
+        (observed, Some(Masses { rows: part.data, shared, mass, response }))
     }
 
     /// Number of columns of every atom.
     pub fn d(&self) -> usize {
-        if self.w.is_empty() { self.pseudo.d() } else { self.observed.d() }
+        match &self.pseudo {
+            _ if !self.w.is_empty() => self.observed.d(),
+            Pseudo::Own(rows) => rows.d(),
+            Pseudo::Shared { rows, .. } => rows.d(),
+        }
     }
 
     /// Weights of the observed rows, then of the pseudo-samples.
@@ -117,17 +223,14 @@ impl<'a> Measure<'a> {
         (&self.w, &self.v)
     }
 
-    /// The mass of each observed row, and how much of it has response 1: all that a loss linear in a binary response
-    /// needs, pseudo-samples on observed rows included.
-    pub fn responses(&self) -> (Vec<f64>, Vec<f64>) {
-        let y = self.observed.y.as_ref().expect("regression data have responses");
-        let mut mass = self.w.clone();
-        let mut ones: Vec<f64> = self.w.iter().zip(y).map(|(w, y)| w * y).collect();
-        for (&(row, y), &weight) in self.relabelled.iter().zip(&self.v) {
-            mass[row] += weight;
-            ones[row] += weight * y;
-        }
-        (mass, ones)
+    /// Whether F lives on the same rows as another: they differ in the masses of rows alone.
+    pub fn shares_rows_with(&self, other: &Measure) -> bool {
+        let same_pseudo = match (&self.pseudo, &other.pseudo) {
+            (Pseudo::Own(a), Pseudo::Own(b)) => a.n() == 0 && b.n() == 0,
+            (Pseudo::Shared { rows: a, .. }, Pseudo::Shared { rows: b, .. }) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        std::ptr::eq(self.observed, other.observed) && same_pseudo
     }
 
     /// The observed rows, whatever their weights.
@@ -137,13 +240,13 @@ impl<'a> Measure<'a> {
 
     /// The pseudo-samples as rows of their own.
     pub fn pseudo_samples(&self) -> Dataset {
-        if self.relabelled.is_empty() {
-            return self.pseudo.clone();
-        }
-        let rows: Vec<usize> = self.relabelled.iter().map(|(row, _)| *row).collect();
-        let mut data = self.observed.select(&rows);
-        data.y = Some(self.relabelled.iter().map(|(_, y)| *y).collect());
-        data
+        self.pseudo.to_rows()
+    }
+
+    /// F as plain rows with a weight each.
+    pub fn written_out(&self) -> (Dataset, Vec<f64>) {
+        let rows = Dataset::stack(self.observed, &self.pseudo_samples());
+        (rows, [&self.w[..], &self.v].concat())
     }
 }
 
@@ -151,7 +254,7 @@ impl Prior {
     pub fn alpha(&self) -> f64 {
         match self {
             Prior::Noninformative => 0.0,
-            Prior::Dp { alpha, .. } | Prior::Mdp { alpha, .. } => *alpha,
+            Prior::Dp { alpha, .. } => *alpha,
         }
     }
 
@@ -167,13 +270,12 @@ impl Prior {
             Prior::Dp { alpha, base, truncation } => {
                 dp_draw(*alpha, base.as_ref(), *truncation, data, seed, draw)
             }
-            Prior::Mdp { .. } => unreachable!("its base measure is the caller's: see `dp_draw`"),
         }
     }
 }
 
 /// F ~ DP(α + n, G_n) with α > 0 and base measure `base`, from the streams of draw `draw`.
-pub fn dp_draw<'a>(
+fn dp_draw<'a>(
     alpha: f64,
     base: &dyn BaseMeasure,
     truncation: Truncation,
@@ -181,6 +283,8 @@ pub fn dp_draw<'a>(
     seed: Seed,
     draw: u64,
 ) -> Measure<'a> {
+    let of_draw = base.of_draw(draw);
+    let base = of_draw.as_deref().unwrap_or(base);
     let (observed, log_unit) = weights::observed(data, &mut seed.stream(Purpose::Weights, draw, 0));
     let mut rng = seed.stream(Purpose::PriorWeights, draw, 0);
     let mut log_gammas = match truncation {
@@ -198,18 +302,10 @@ pub fn dp_draw<'a>(
     log_gammas.iter_mut().for_each(|l| *l -= log_unit);
     let (w, v) = weights::join(observed, &log_gammas);
     let heavy = weights::heavy(&v);
-    let mut rng = seed.stream(Purpose::PseudoSamples, draw, 0);
-    // Atoms of a finite support by number: all that count, or as many at random.
-    let picked = match truncation {
-        Truncation::Exact => Some(heavy.clone()),
-        _ => base.pick(heavy.len(), &mut rng),
+    // Atoms of a finite support by number: all that count, or as many pseudo-samples at random.
+    let pseudo = match truncation {
+        Truncation::Exact => base.atoms(heavy.clone()),
+        _ => base.sample(heavy.len(), &mut seed.stream(Purpose::PseudoSamples, draw, 0)),
     };
-    let v: Vec<f64> = heavy.iter().map(|&k| v[k]).collect();
-    match picked {
-        None => Measure::new(data, w, base.sample(heavy.len(), &mut rng), v),
-        Some(atoms) => match atoms.iter().map(|&a| base.observed(a)).collect::<Option<Vec<_>>>() {
-            Some(rows) => Measure::relabelled(data, w, rows, v),
-            None => Measure::new(data, w, base.atoms(&atoms), v),
-        },
-    }
+    Measure::new(data, w, pseudo, heavy.iter().map(|&k| v[k]).collect())
 }

@@ -8,7 +8,7 @@ use rand::distr::Distribution;
 use rand_distr::Open01;
 
 use crate::config::{
-    BaseConfig, CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse, printable,
+    CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse, printable,
 };
 use crate::data::design::DesignColumns;
 use crate::data::files::{Fingerprint, SearchPath, fingerprint};
@@ -18,6 +18,7 @@ use crate::data::table::Table;
 use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
 use crate::error::{Error, Result};
+use crate::process::base::BaseConfig;
 use crate::rng::{Purpose, Rng, Seed};
 
 /// A file that went into the study.
@@ -28,8 +29,15 @@ pub struct Input {
     pub sha256: String,
 }
 
-/// Training rows, and test rows if there are any.
-pub type Rows = (Arc<Dataset>, Option<Arc<Dataset>>);
+/// The rows of a repeat.
+#[derive(Clone)]
+pub struct Rows {
+    pub train: Arc<Dataset>,
+    /// Test rows, if there are any.
+    pub test: Option<Arc<Dataset>>,
+    /// Where covariates come from: the training rows, or, where `data.rows` leaves none, those that there were.
+    pub covariates: Arc<Dataset>,
+}
 
 /// Everything read from files.
 #[derive(Default)]
@@ -37,7 +45,7 @@ pub struct Sources {
     pub inputs: Vec<Input>,
     pub notes: Notes,
     /// Historical rows for an empirical base measure.
-    pub history: Option<Dataset>,
+    pub history: Option<Arc<Dataset>>,
     data: Source,
     recipe: Recipe,
 }
@@ -87,14 +95,13 @@ impl Sources {
                 }
                 Some(_) => Source::Split(Box::new(train)),
                 None => {
-                    let parts = (train.head(config.rows), test.map(|t| t.head(config.test_rows)));
-                    Source::Fixed(sources.finish(parts.0, parts.1).map_err(in_files)?)
+                    let rows = sources.finish(train, test.map(|t| t.head(config.test_rows)), config.rows);
+                    Source::Fixed(rows.map_err(in_files)?)
                 }
             };
         }
-        if let Some(BaseConfig::Empirical { file }) = experiment.prior.as_ref().and_then(|p| p.base.as_ref())
-        {
-            let rules = rules(config, &sources.recipe, None);
+        if let Some(BaseConfig::Empirical(base)) = experiment.prior.as_ref().and_then(|p| p.base.as_ref()) {
+            let (file, rules) = (&base.file, rules(config, &sources.recipe, None));
             let table = sources.read_file(file, &rules, config, search)?;
             let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
             // The columns of the data, whatever their order here.
@@ -107,7 +114,7 @@ impl Sources {
                 ..sources.recipe.clone()
             };
             let (frame, _, _) = prepare::frames(table, None, &recipe).map_err(in_file)?;
-            sources.history = Some(prepare::finish(frame, None, &recipe).map_err(in_file)?.0);
+            sources.history = Some(Arc::new(prepare::finish(frame, None, &recipe).map_err(in_file)?.0));
         }
         Ok(sources)
     }
@@ -174,18 +181,23 @@ impl Sources {
         match &self.data {
             Source::Simulated => None,
             Source::Split(frame) => Some(frame.columns()),
-            Source::Fixed((train, _)) => Some(&train.columns),
+            Source::Fixed(rows) => Some(&rows.train.columns),
         }
     }
 
-    fn finish(&self, train: Frame, test: Option<Frame>) -> Result<Rows> {
-        let (train, test) = prepare::finish(train, test, &self.recipe)?;
-        Ok((Arc::new(train), test.filter(|t| t.n() > 0).map(Arc::new)))
+    /// Prepares the first `rows` training rows, and the test rows by them.
+    fn finish(&self, train: Frame, test: Option<Frame>, rows: Option<usize>) -> Result<Rows> {
+        let all =
+            if rows == Some(0) { Some(prepare::finish(train.clone(), None, &self.recipe)?.0) } else { None };
+        let (train, test) = prepare::finish(train.head(rows), test, &self.recipe)?;
+        let train = Arc::new(train);
+        let covariates = all.map_or(train.clone(), Arc::new);
+        Ok(Rows { train, test: test.filter(|t| t.n() > 0).map(Arc::new), covariates })
     }
 
     /// The rows of the repeat with this seed.
     pub fn rows(&self, config: &DataConfig, seed: Seed) -> Result<Rows> {
-        let (train, test) = match (&self.data, &config.simulate) {
+        let rows = match (&self.data, &config.simulate) {
             (Source::Simulated, Some(truth)) => {
                 let (train, test) = truth.draw(&mut seed.stream(Purpose::Data, 0, 0));
                 let cut = |data: Dataset, rows: Option<usize>| match rows {
@@ -193,7 +205,9 @@ impl Sources {
                     _ => data,
                 };
                 let test = test.map(|t| cut(t, config.test_rows)).filter(|t| t.n() > 0);
-                (Arc::new(cut(train, config.rows)), test.map(Arc::new))
+                let all = (config.rows == Some(0)).then(|| Arc::new(train.clone()));
+                let train = Arc::new(cut(train, config.rows));
+                Rows { covariates: all.unwrap_or(train.clone()), train, test: test.map(Arc::new) }
             }
             (Source::Simulated, None) => return Err(Error::input("the experiment has no data")),
             (Source::Fixed(rows), _) => rows.clone(),
@@ -206,18 +220,20 @@ impl Sources {
                     Some(clusters) => split_clusters(clusters, spec.share(), &mut rng),
                 };
                 let (train, test) = frame.split(&train, &test);
-                self.finish(train.head(config.rows), Some(test.head(config.test_rows)))?
+                self.finish(train, Some(test.head(config.test_rows)), config.rows)?
             }
         };
-        match &config.response {
-            None => Ok((train, test)),
-            Some(response) => {
-                let mut rng = seed.stream(Purpose::Data, 1, 0);
-                let train = with_response(&train, response, &mut rng)?;
-                let test = test.map(|t| with_response(&t, response, &mut rng)).transpose()?;
-                Ok((Arc::new(train), test.map(Arc::new)))
-            }
-        }
+        let Some(response) = &config.response else { return Ok(rows) };
+        let mut rng = seed.stream(Purpose::Data, 1, 0);
+        let Rows { train, test, covariates } = rows;
+        let drawn = |rows: &Dataset, rng: &mut Rng| with_response(rows, response, rng).map(Arc::new);
+        let with = drawn(&train, &mut rng)?;
+        let test = test.map(|t| drawn(&t, &mut rng)).transpose()?;
+        let covariates = match Arc::ptr_eq(&train, &covariates) {
+            true => with.clone(),
+            false => drawn(&covariates, &mut rng)?,
+        };
+        Ok(Rows { train: with, test, covariates })
     }
 }
 

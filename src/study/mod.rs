@@ -1,5 +1,6 @@
 //! From an experiment file to a study: everything checked, data loaded, model and prior built.
 
+mod centre;
 mod load;
 mod start;
 
@@ -10,25 +11,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use centre::Centred;
 pub use load::Input;
 use load::{Rows, Sources};
 
 use crate::bayes::importance::Proposal;
 use crate::bayes::settings::{AdviSettings, CentreConfig, ImportanceSettings, MdpSettings, NutsSettings};
 use crate::bayes::{Begin, ChainPlan, Posterior, advi::ElboPoint};
-use crate::bootstrap::{Centre, Plan, Scheme};
+use crate::bootstrap::{Plan, Scheme};
 use crate::config::{
-    BaseConfig, Count, Document, Experiment, FixedInitConfig, Method, Metric, Numbers, PathConfig,
-    PriorConfig, Problem, Scalar, TruncationConfig, nearest, printable,
+    Count, Document, Experiment, FixedInitConfig, Method, Metric, PathConfig, PriorConfig, Problem, Scalar,
+    TruncationConfig, nearest, printable,
 };
 use crate::data::Dataset;
 use crate::data::files::SearchPath;
 use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::init::{Dist, Init, default_dist};
-use crate::model::{Context, Model, ModelConfig};
-use crate::process::base::{BernoulliResponse, Empirical, Normal, Uniform};
-use crate::process::{BaseMeasure, Measure, Prior, Truncation};
+use crate::model::{Context, Model, ModelConfig, Response};
+use crate::process::{BaseMeasure, Measure, Prior, Truncation, base};
 use crate::report::{AdviReport, ChainReport, ChainSum};
 use crate::rng::{Purpose, Seed};
 use crate::samples::{Format, Samples};
@@ -51,10 +52,11 @@ pub struct Trial {
     pub seed: Seed,
     pub train: Arc<Dataset>,
     pub test: Option<Arc<Dataset>>,
-    pub model: Box<dyn Model>,
+    pub model: Arc<dyn Model>,
+    /// Of MDP-NPL it is known when its centre is.
     pub prior: Prior,
     start: Start,
-    centre: CentreSource,
+    centre: Option<Mdp>,
 }
 
 /// What a scheme is made of, before any fit has been made.
@@ -73,16 +75,17 @@ enum Start {
     BestDraw(Samples),
 }
 
+/// A mixture of Dirichlet processes, before it has a centre.
+struct Mdp {
+    alpha: f64,
+    truncation: Truncation,
+    source: CentreSource,
+}
+
 /// Where the posterior draws that centre an MDP come from.
 enum CentreSource {
-    /// Nothing needs a centre.
-    None,
     Draws(Vec<Vec<f64>>),
-    Nuts {
-        settings: NutsSettings,
-        draws: usize,
-        init: Option<Init>,
-    },
+    Nuts { settings: NutsSettings, draws: usize, init: Option<Init> },
 }
 
 impl Study {
@@ -231,8 +234,8 @@ impl Study {
 
     /// Writes defaults that depend on the model into the experiment.
     fn resolve(&mut self) -> Result<()> {
-        let (train, _) = self.data(self.seed(0))?;
-        let model = self.model(&train)?;
+        let rows = self.data(self.seed(0))?;
+        let model = self.model(&rows.train)?;
         self.resolve_methods();
         if !self.experiment.method.is_bootstrap() {
             return Ok(());
@@ -259,10 +262,14 @@ impl Study {
                 sampler.init.entry(block.name.to_owned()).or_insert_with(|| default_dist(block));
             }
         }
-        let prior = self.prior(&train, model.as_ref())?;
-        if let (Some(config), Prior::Dp { truncation, .. } | Prior::Mdp { truncation, .. }) =
-            (&mut self.experiment.prior, prior)
-        {
+        let truncation = match self.experiment.method {
+            Method::MdpNpl => Some(self.mdp(model.as_ref())?.1),
+            _ => match self.prior(&rows, model.as_ref())? {
+                Prior::Dp { truncation, .. } => Some(truncation),
+                Prior::Noninformative => None,
+            },
+        };
+        if let (Some(config), Some(truncation)) = (&mut self.experiment.prior, truncation) {
             config.truncation = Some(match truncation {
                 Truncation::Dirichlet { .. } => TruncationConfig::Dirichlet,
                 Truncation::StickBreaking { .. } => TruncationConfig::StickBreaking,
@@ -369,11 +376,11 @@ impl Study {
         self.sources.rows(&self.experiment.data, seed)
     }
 
-    fn model(&self, train: &Dataset) -> Result<Box<dyn Model>> {
+    fn model(&self, train: &Dataset) -> Result<Arc<dyn Model>> {
         let alpha = self.experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
         let context =
             Context { train, alpha, mass: train.mass() + alpha, optimiser: &self.experiment.optimiser };
-        self.experiment.model.build(&context).map_err(|problems| {
+        self.experiment.model.build(&context).map(Arc::from).map_err(|problems| {
             let name = self.experiment.model.name();
             let place = |(key, why): (&str, String)| {
                 let key = format!("model.{name}.{key}");
@@ -383,34 +390,32 @@ impl Study {
         })
     }
 
-    fn prior(&self, train: &Arc<Dataset>, model: &dyn Model) -> Result<Prior> {
-        match self.experiment.method {
-            Method::Npl => {}
-            Method::MdpNpl => return self.mdp_prior(model),
-            Method::Nuts | Method::Advi | Method::Importance => return Ok(Prior::Noninformative),
+    fn prior(&self, rows: &Rows, model: &dyn Model) -> Result<Prior> {
+        if self.experiment.method != Method::Npl {
+            return Ok(Prior::Noninformative);
         }
         let config = match &self.experiment.prior {
             Some(config) if config.alpha.get() > 0.0 => config,
-            _ if train.n() == 0 => {
+            _ if rows.train.n() == 0 => {
                 let message = "there are no rows of data and no prior: give `prior.alpha` a value above 0";
                 return Err(self.problem("data", message));
             }
             _ => return Ok(Prior::Noninformative),
         };
-        let base = self.base(config, train, model)?;
+        let base = self.base(config, rows, model)?;
         let truncation = self.truncation(config, base.shares().is_some())?;
         Ok(Prior::Dp { alpha: config.alpha.get(), base, truncation })
     }
 
-    /// The prior of MDP-NPL, but for what it is centred on.
-    fn mdp_prior(&self, model: &dyn Model) -> Result<Prior> {
+    /// α and truncation of MDP-NPL.
+    fn mdp(&self, model: &dyn Model) -> Result<(f64, Truncation)> {
         let Some(config) = self.experiment.prior.as_ref().filter(|p| p.alpha.get() > 0.0) else {
             let message = "\"mdp-npl\" needs `prior.alpha` above 0: the weight of the model in rows of data";
             return Err(self.problem("prior", message));
         };
-        // The covariates of a regression are the training rows, its responses 0 and 1.
-        let finite = model.coefficients().is_some();
-        Ok(Prior::Mdp { alpha: config.alpha.get(), truncation: self.truncation(config, finite)? })
+        // The covariates of a regression are the training rows; binary responses are finitely many.
+        let finite = model.response() == Some(Response::Binary);
+        Ok((config.alpha.get(), self.truncation(config, finite)?))
     }
 
     /// How the prior part becomes finite; `finite` if the base measure has finite support.
@@ -444,75 +449,49 @@ impl Study {
         }
     }
 
-    fn base(
-        &self,
-        config: &PriorConfig,
-        train: &Arc<Dataset>,
-        model: &dyn Model,
-    ) -> Result<Box<dyn BaseMeasure>> {
+    fn base(&self, config: &PriorConfig, rows: &Rows, model: &dyn Model) -> Result<Box<dyn BaseMeasure>> {
         let Some(base) = &config.base else {
             return Err(self.problem("prior", "alpha > 0 needs a base measure: `prior.base` is missing"));
         };
-        let d = train.d();
-        let spread = |numbers: &Numbers, key: &str| {
-            numbers.for_columns(d).ok_or_else(|| {
-                let len = numbers.as_slice().len();
-                let message = format!("`prior.base.{key}` has {len} values for {d} columns of data");
-                self.problem(&format!("prior.base.{key}"), message)
-            })
+        let context = base::Context {
+            train: &rows.train,
+            covariates: &rows.covariates,
+            response: rows.train.y.is_some(),
+            history: self.sources.history.clone(),
+            predictive: &|| model.prior_predictive(&rows.covariates),
         };
-        match base {
-            BaseConfig::Normal { mean, sd } => {
-                let (mean, sd) = (spread(mean, "normal.mean")?, spread(sd, "normal.sd")?);
-                if sd.iter().any(|&s| s <= 0.0) {
-                    return Err(
-                        self.problem("prior.base.normal.sd", "`prior.base.normal.sd` must be greater than 0")
-                    );
-                }
-                Ok(Box::new(Normal { mean, sd }))
-            }
-            BaseConfig::Uniform { low, high } => {
-                let (low, high) = (spread(low, "uniform.low")?, spread(high, "uniform.high")?);
-                if low.iter().zip(&high).any(|(a, b)| a >= b) {
-                    let message = "`prior.base.uniform.high` must be above `low`";
-                    return Err(self.problem("prior.base.uniform.high", message));
-                }
-                Ok(Box::new(Uniform { low, high }))
-            }
-            BaseConfig::PriorPredictive => model.prior_predictive().ok_or_else(|| {
-                let name = self.experiment.model.name();
-                let message = match self.experiment.model {
-                    ModelConfig::Gmm(_) | ModelConfig::Normal(_) => {
-                        format!("the prior predictive needs a prior on θ: [model.{name}.prior] is missing")
-                    }
-                    _ => format!("[model.{name}] has no prior predictive; gmm and normal have one"),
-                };
-                self.problem("prior.base", message)
-            }),
-            BaseConfig::Empirical { file } => {
-                let history = self.sources.history.clone().expect("read with the data files");
-                if history.d() != d {
-                    let message = format!("{file} has {} columns and the data {d}", history.d());
-                    return Err(self.problem("prior.base.empirical.file", message));
-                }
-                Ok(Box::new(Empirical::new(history)))
-            }
-            BaseConfig::Response { bernoulli, .. } => {
-                if train.y.is_none() || train.n() == 0 {
-                    let message = "a base measure for a response needs regression data: rows with a response";
-                    return Err(self.problem("prior.base.response", message));
-                }
-                Ok(Box::new(BernoulliResponse::new(vec![bernoulli.get(); train.n()], train.clone())))
+        let key = |key: &str| match key {
+            "" => format!("prior.base.{}", base.name()),
+            key => format!("prior.base.{}.{key}", base.name()),
+        };
+        let built = base.build(&context).map_err(|(at, why)| {
+            let at = key(at);
+            self.problem(&at, format!("`{at}` {why}"))
+        })?;
+        if let Some(response) = model.response() {
+            let model = self.experiment.model.name();
+            let why = match built.responses() {
+                None => Some(format!(
+                    "has no response, and [model.{model}] is a regression: see `response`, `empirical`"
+                )),
+                Some(y) => y.iter().find(|y| !response.admits(**y)).map(|y| {
+                    format!("has a response {y}, and that of [model.{model}] is {}", response.what())
+                }),
+            };
+            if let Some(why) = why {
+                return Err(self.problem(&key(""), format!("`{}` {why}", key(""))));
             }
         }
+        Ok(built)
     }
 
     /// Repeat `repeat`, counted from 0.
     pub fn trial(&self, repeat: usize) -> Result<Trial> {
         let seed = self.seed(repeat);
-        let (train, test) = self.data(seed)?;
-        let model = self.model(&train)?;
-        let prior = self.prior(&train, model.as_ref())?;
+        let rows = self.data(seed)?;
+        let model = self.model(&rows.train)?;
+        let prior = self.prior(&rows, model.as_ref())?;
+        let Rows { train, test, .. } = rows;
         let start = match self.experiment.method.is_bootstrap() {
             true => self.start(model.as_ref(), &train, &prior)?,
             false => Start::Ready(Scheme::FixedInit(Vec::new())),
@@ -527,7 +506,7 @@ impl Study {
     }
 
     /// That the model has a conventional posterior, where the method wants one; and what centres MDP-NPL.
-    fn check_conventional(&self, repeat: usize, model: &dyn Model, train: &Dataset) -> Result<CentreSource> {
+    fn check_conventional(&self, repeat: usize, model: &dyn Model, train: &Dataset) -> Result<Option<Mdp>> {
         match self.experiment.method {
             Method::Npl => {}
             Method::Nuts | Method::Advi => {
@@ -543,19 +522,19 @@ impl Study {
                     let message = "this loss is no likelihood: there is no model to centre the prior on";
                     return Err(self.problem("method", message));
                 }
-                return match centre {
+                let (alpha, truncation) = self.mdp(model)?;
+                let source = match centre {
                     CentreConfig::Nuts => {
                         self.posterior(model, train)?;
                         let init = self.begin(Method::Nuts, model, train)?;
-                        Ok(CentreSource::Nuts { settings: self.nuts(), draws: self.draws(), init })
+                        CentreSource::Nuts { settings: self.nuts(), draws: self.draws(), init }
                     }
-                    CentreConfig::Run(path) => {
-                        self.centre_of_run(&path, repeat, model).map(CentreSource::Draws)
-                    }
+                    CentreConfig::Run(path) => CentreSource::Draws(self.centre_of_run(&path, repeat, model)?),
                 };
+                return Ok(Some(Mdp { alpha, truncation, source }));
             }
         }
-        Ok(CentreSource::None)
+        Ok(None)
     }
 
     /// The draws of repeat `repeat`, from 0, of an earlier run.
@@ -669,7 +648,7 @@ impl Study {
         let pseudo;
         let train = match prior {
             Prior::Dp { base, .. } if train.n() == 0 => {
-                pseudo = base.sample(1000, &mut self.seed(0).stream(Purpose::Auxiliary, 0, 0));
+                pseudo = base.sample(1000, &mut self.seed(0).stream(Purpose::Auxiliary, 0, 0)).to_rows();
                 &pseudo
             }
             _ => train,
@@ -734,8 +713,10 @@ impl Trial {
             }
             Start::BestDraw(samples) => Scheme::FixedInit(best_draw(&samples, model.as_ref(), &train, pool)?),
         };
-        let (centre, chains) = match centre {
-            CentreSource::None => (Vec::new(), None),
+        let Some(Mdp { alpha, truncation, source }) = centre else {
+            return Ok(ReadyTrial { seed, train, test, model, prior, scheme, chains: None, advi, elbo });
+        };
+        let (draws, chains) = match source {
             CentreSource::Draws(draws) => (draws, None),
             CentreSource::Nuts { settings, draws, init } => {
                 let joint = model.joint(&train).map_err(|(_, why)| Error::input(why))?;
@@ -755,7 +736,9 @@ impl Trial {
                 (centre, Some(pool.install(|| chains.report())))
             }
         };
-        Ok(ReadyTrial { seed, train, test, model, prior, scheme, centre, chains, advi, elbo })
+        let base = Box::new(Centred { model: model.clone(), draws, rows: train.clone() });
+        let prior = Prior::Dp { alpha, base, truncation };
+        Ok(ReadyTrial { seed, train, test, model, prior, scheme, chains, advi, elbo })
     }
 }
 
@@ -793,12 +776,10 @@ pub struct ReadyTrial {
     pub seed: Seed,
     pub train: Arc<Dataset>,
     pub test: Option<Arc<Dataset>>,
-    pub model: Box<dyn Model>,
+    pub model: Arc<dyn Model>,
     pub prior: Prior,
     pub scheme: Scheme,
-    /// Posterior draws that centre an MDP.
-    pub centre: Vec<Vec<f64>>,
-    /// How the chains behind them went.
+    /// How the chains that centre an MDP went.
     pub chains: Option<ChainReport>,
     /// How the variational fit behind the start went.
     pub advi: Option<AdviReport>,
@@ -811,7 +792,6 @@ impl ReadyTrial {
             model: self.model.as_ref(),
             prior: &self.prior,
             data: &self.train,
-            centre: Some(Centre { draws: &self.centre, rows: &self.train }).filter(|c| !c.draws.is_empty()),
             scheme: &self.scheme,
             seed: self.seed,
         }

@@ -354,7 +354,7 @@ fn the_model_at_a_draw_is_what_pseudo_samples_come_from() {
     let gmm = model("[gmm]\nK = 2\nvariance_floor = 1e-6", &data);
     let theta = [0.3, 0.7, -5.0, 2.0, 5.0, 1.0, 0.04, 4.0, 1.0, 0.25];
     let base = gmm.sampling(&theta, &data).unwrap();
-    let rows = base.sample(20_000, &mut Seed(1).stream(Purpose::PseudoSamples, 0, 0));
+    let rows = base.sample(20_000, &mut Seed(1).stream(Purpose::PseudoSamples, 0, 0)).to_rows();
     let of = |low: bool, j: usize| -> Vec<f64> {
         rows.x.outer_iter().filter(|r| (r[0] < 0.0) == low).map(|r| r[j]).collect()
     };

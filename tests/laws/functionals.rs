@@ -239,7 +239,7 @@ fn a_quantile_with_pseudo_samples_mixes_beta_tails() {
 
 #[test]
 fn base_measures_have_the_moments_they_state() {
-    let train = Dataset::unnamed(ndarray::Array2::zeros((3, 2)), None);
+    let train = std::sync::Arc::new(Dataset::unnamed(ndarray::Array2::zeros((3, 2)), None));
     let mixture =
         model("[gmm]\nK = 2\nvariance_floor = 1e-6\nprior = { mu = [1.0, 2.0], sigma = [0.2, 0.3] }", &train);
     let normal = model("[normal]\nsigma2 = 1.5\nprior = { tau2 = 2.5 }", &train);
@@ -248,8 +248,8 @@ fn base_measures_have_the_moments_they_state() {
     let of_mixture = Moments { mean: 1.0, m2: 4.0 + s2, m3: 0.0, m4: 48.0 + 24.0 * s2 + 3.0 * s4 };
     let gaussian = |mean: f64, v: f64| Moments { mean, m2: v, m3: 0.0, m4: 3.0 * v * v };
     let bases: Vec<(&str, Box<dyn BaseMeasure>, Moments)> = vec![
-        ("mixture", mixture.prior_predictive().unwrap(), of_mixture),
-        ("normal location", normal.prior_predictive().unwrap(), gaussian(0.0, 4.0)),
+        ("mixture", mixture.prior_predictive(&train).unwrap(), of_mixture),
+        ("normal location", normal.prior_predictive(&train).unwrap(), gaussian(0.0, 4.0)),
         ("normal", Box::new(base::Normal { mean: vec![3.0; 2], sd: vec![2.0; 2] }), gaussian(3.0, 4.0)),
         (
             "uniform",
@@ -271,7 +271,7 @@ fn base_measures_have_the_moments_they_state() {
             assert_close(&format!("{name}, stated variance"), variance, exact.m2, 1e-12);
         }
         for seed in SEEDS {
-            let rows = base.sample(100_000, &mut Seed(seed).stream(Purpose::PseudoSamples, 0, 0));
+            let rows = base.sample(100_000, &mut Seed(seed).stream(Purpose::PseudoSamples, 0, 0)).to_rows();
             let columns: Vec<Vec<f64>> = (0..2).map(|j| rows.x.column(j).to_vec()).collect();
             for column in &columns {
                 assert_mean(&format!("{name}, mean, seed {seed}"), column, exact.mean, exact.m2);

@@ -123,7 +123,8 @@ fn the_score_identities_hold_at_every_draw() {
 /// Σ w (y − η), and Σ w (y − η) xⱼ of each covariate, at a draw.
 fn scores(trial: &Trial, draw: &Sample) -> (f64, Vec<f64>) {
     let f = trial.prior.posterior_draw(&trial.train, trial.seed, draw.index);
-    let (mass, ones) = f.responses();
+    let (masses, _) = f.masses();
+    let (mass, ones) = (masses.mass, masses.response);
     let theta = &draw.theta;
     let residual = |i: usize| {
         let margin = trial.train.x.row(i).iter().zip(theta).map(|(x, b)| x * b).sum::<f64>() + theta[3];

@@ -8,6 +8,7 @@ mod design;
 mod functionals;
 mod invariance;
 mod logistic;
+mod measure;
 mod mixture;
 #[cfg(feature = "nuts")]
 mod nuts;

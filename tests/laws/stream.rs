@@ -25,7 +25,6 @@ fn stream<T: Send>(
         model: model.as_ref(),
         prior: &Prior::Noninformative,
         data: &data,
-        centre: None,
         scheme: &scheme,
         seed: Seed(1),
     };

@@ -125,7 +125,7 @@ pub fn bootstrap(
     range: std::ops::Range<u64>,
     threads: usize,
 ) -> Vec<Draw> {
-    let plan = Plan { model, prior, data, centre: None, scheme, seed: Seed(seed) };
+    let plan = Plan { model, prior, data, scheme, seed: Seed(seed) };
     let mut draws = Vec::new();
     posterior_bootstrap(
         &plan,

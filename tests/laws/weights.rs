@@ -279,7 +279,8 @@ fn exact_weights_are_beta_at_every_atom_of_the_base_measure() {
 fn pseudo_responses_are_bernoulli_and_independent_of_the_row() {
     let base = BernoulliResponse::new(vec![0.3; 5], std::sync::Arc::new(labelled()));
     for seed in SEEDS {
-        let sample = base.sample(50_000, &mut Seed(seed).stream(npl::rng::Purpose::PseudoSamples, 0, 0));
+        let sample =
+            base.sample(50_000, &mut Seed(seed).stream(npl::rng::Purpose::PseudoSamples, 0, 0)).to_rows();
         let y = sample.y.as_ref().unwrap();
         let mut counts = [0; 10];
         for i in 0..sample.n() {

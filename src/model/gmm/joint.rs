@@ -10,7 +10,7 @@ use super::{Gmm, MixturePrior};
 use crate::bayes::{Joint, log_dirichlet_constant, log_normal_density};
 use crate::data::Dataset;
 use crate::model::{Block, Model};
-use crate::process::{BaseMeasure, Measure};
+use crate::process::{BaseMeasure, Measure, Pseudo};
 use crate::rng::Rng;
 
 pub(super) struct MixtureJoint<'a> {
@@ -95,7 +95,7 @@ pub(super) struct MixtureMeasure {
 
 impl BaseMeasure for MixtureMeasure {
     /// Each row from a component of its own.
-    fn sample(&self, t: usize, rng: &mut Rng) -> Dataset {
+    fn sample(&self, t: usize, rng: &mut Rng) -> Pseudo {
         let mut x = Array2::zeros((t, self.mean.ncols()));
         for mut row in x.outer_iter_mut() {
             let mut u: f64 = Open01.sample(rng);
@@ -110,6 +110,6 @@ impl BaseMeasure for MixtureMeasure {
                 *value = self.mean[[c, j]] + self.sd[[c, j]] * z;
             }
         }
-        Dataset::unnamed(x, None)
+        Pseudo::Own(Dataset::unnamed(x, None))
     }
 }

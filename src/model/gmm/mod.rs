@@ -281,8 +281,9 @@ impl Model for Gmm {
     }
 
     /// One row: the components are exchangeable a priori, so the one a row comes from has fresh μ and σ, whatever π.
-    fn prior_predictive(&self) -> Option<Box<dyn BaseMeasure>> {
-        let MixturePrior { mu: (m, s), sigma: (log_mean, log_sd), .. } = self.prior.clone()?;
+    fn prior_predictive(&self, _data: &Arc<Dataset>) -> Result<Box<dyn BaseMeasure>, String> {
+        let missing = "needs a prior on θ: [model.gmm.prior] is missing";
+        let MixturePrior { mu: (m, s), sigma: (log_mean, log_sd), .. } = self.prior.clone().ok_or(missing)?;
         let (s, log_sd) = (s.get(), log_sd.get());
         let normal = |rng: &mut Rng| -> f64 { StandardNormal.sample(rng) };
         let draw = move |rng: &mut Rng, row: &mut [f64]| {
@@ -293,7 +294,7 @@ impl Model for Gmm {
             }
         };
         let variance = s * s + libm::exp(2.0 * log_mean + 2.0 * log_sd * log_sd);
-        Some(Box::new(PriorPredictive {
+        Ok(Box::new(PriorPredictive {
             d: self.d,
             draw: Arc::new(draw),
             moments: Some(vec![(m, variance); self.d]),

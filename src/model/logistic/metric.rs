@@ -124,7 +124,7 @@ impl Shared {
     /// The minimum of the unweighted data, and Xᵀ V X there.
     fn hessian_at_the_fit(&self, model: &Logistic, data: &Dataset, f: &Measure) -> (Vec<f64>, Vec<f64>) {
         let start = vec![0.0; model.d() + 1];
-        let theta = Objective::new(model, self, &[f]).minimise(vec![start]).remove(0).theta;
+        let theta = Objective::of_observed(model, self, &[f]).minimise(vec![start]).remove(0).theta;
         let x = data.panel_with_intercept();
         let lower = hessian(model.level, x, f.weights().0, &theta, false, None);
         (theta, lower)

@@ -1,6 +1,7 @@
 //! Logistic regression with a penalty: l = −y log η − (1 − y) log(1 − η) + γ g(β), η = σ(βᵀx + β₀), eq. (14). The
 //! intercept is not penalised.
 
+mod ground;
 mod joint;
 mod metric;
 mod objective;
@@ -13,7 +14,7 @@ use ndarray::Array2;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Context, Model, Search, Support};
+use super::{Block, Context, Model, Response, Search, Support};
 use crate::bayes::Joint;
 use crate::config::{Gamma, Positive};
 use crate::data::Dataset;
@@ -23,10 +24,10 @@ use crate::kernel::{Level, Line, Scalar};
 use crate::optim::lbfgs::{BlockObjective, Settings};
 use crate::optim::{Minimum, Status};
 use crate::process::base::BernoulliResponse;
-use crate::process::{BaseMeasure, Measure};
+use crate::process::{BaseMeasure, Measure, Part};
+use ground::Ground;
 use joint::RegressionJoint;
 use metric::Shared;
-use objective::Objective;
 
 pub const STARTER: &str = include_str!("../../../configs/starters/logistic.toml");
 
@@ -116,6 +117,7 @@ impl Config {
             level: Level::current(),
             block: (WEIGHTS / y.len().max(1)).clamp(SMALLEST_BLOCK, BLOCK),
             metric: OnceLock::new(),
+            stack: OnceLock::new(),
         }))
     }
 }
@@ -135,6 +137,8 @@ struct Logistic {
     block: usize,
     /// Second-order information that all draws share.
     metric: OnceLock<Shared>,
+    /// The observed rows and those that pseudo-samples are taken from, where these are others that all draws share.
+    stack: OnceLock<Dataset>,
 }
 
 /// Draws of a block: few lanes are idle while its last searches end. Fewer where rows are so many that the weights of all
@@ -221,18 +225,22 @@ impl Logistic {
         })
     }
 
-    /// Rows whose margin is on the wrong side, or on none.
+    /// All atoms of F are on the right side.
     fn separates(&self, theta: &[f64], f: &Measure) -> bool {
-        let data = f.observed();
-        let (mass, ones) = f.responses();
         let (beta, intercept) = theta.split_at(self.d());
         let beta = ndarray::ArrayView1::from(beta);
-        let right = |(i, x): (usize, ndarray::ArrayView1<f64>)| {
-            let margin = x.dot(&beta) + intercept[0];
-            let (one, zero) = (ones[i] > 0.0, mass[i] - ones[i] > 1e-12 * mass[i]);
-            (!one || margin > 0.0) && (!zero || margin < 0.0)
+        let right = |part: &Part, k: usize| {
+            let margin = part.row(k).dot(&beta) + intercept[0];
+            part.w[k] == 0.0 || if part.response(k) == Some(1.0) { margin > 0.0 } else { margin < 0.0 }
         };
-        data.x.outer_iter().enumerate().all(right)
+        f.parts().all(|part| (0..part.w.len()).all(|k| right(&part, k)))
+    }
+
+    /// The searches of draws that live on the same rows.
+    fn minimise_on_the_same_rows(&self, searches: &[Search]) -> Vec<Minimum> {
+        let (ground, responses) = Ground::new(self, searches.iter().map(|s| s.f));
+        let starts = searches.iter().map(|s| s.start.clone()).collect();
+        ground.objective(self, ground.shared(self), responses).minimise(starts)
     }
 }
 
@@ -250,7 +258,8 @@ impl Model for Logistic {
     }
 
     fn loss(&self, theta: &[f64], f: &Measure) -> f64 {
-        let mut objective = Objective::new(self, &Shared::Unknown, &[f]);
+        let (ground, responses) = Ground::new(self, [f].into_iter());
+        let mut objective = ground.objective(self, &Shared::Unknown, responses);
         let point = Array2::from_shape_vec((1, theta.len()), theta.to_vec()).expect("one row");
         let (mut value, mut gradient) = ([0.0], Array2::zeros((1, theta.len())));
         objective.evaluate(&[0], &point, &mut value, &mut gradient);
@@ -263,11 +272,9 @@ impl Model for Logistic {
     }
 
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
-        let Some(first) = searches.first() else { return Vec::new() };
-        let measures: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
-        let shared = self.metric(first.f.observed());
-        let starts = searches.iter().map(|s| s.start.clone()).collect();
-        let mut minima = Objective::new(self, shared, &measures).minimise(starts);
+        let alike = |a: &Search, b: &Search| a.f.shares_rows_with(b.f);
+        let mut minima: Vec<Minimum> =
+            searches.chunk_by(alike).flat_map(|searches| self.minimise_on_the_same_rows(searches)).collect();
         if self.penalty == Penalty::None {
             for (minimum, search) in minima.iter_mut().zip(searches) {
                 if minimum.status != Status::Failed && self.separates(&minimum.theta, search.f) {
@@ -295,6 +302,10 @@ impl Model for Logistic {
 
     fn coefficients(&self) -> Option<Range<usize>> {
         Some(0..self.d())
+    }
+
+    fn response(&self) -> Option<Response> {
+        Some(Response::Binary)
     }
 
     fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
@@ -327,5 +338,6 @@ fn test_model(d: usize, penalty: Penalty) -> Logistic {
         level: Level::Plain,
         block: 16,
         metric: OnceLock::new(),
+        stack: OnceLock::new(),
     }
 }

@@ -140,10 +140,25 @@ fn pass<T: Scalar<L>, const L: usize>(
 }
 
 impl<'a> Objective<'a> {
-    pub fn new(model: &'a Logistic, shared: &'a Shared, block: &[&Measure<'a>]) -> Self {
-        let responses = block.iter().map(|f| f.responses()).collect();
-        let metrics = block.iter().map(|_| Metric::new(shared)).collect();
-        Objective { model, data: block[0].observed(), shared, responses, metrics, bench: Vec::new() }
+    /// Draws on the rows of `data`: for each the mass of every row, and the part of it with response 1.
+    pub fn new(
+        model: &'a Logistic,
+        shared: &'a Shared,
+        data: &'a Dataset,
+        responses: Vec<(Vec<f64>, Vec<f64>)>,
+    ) -> Self {
+        let metrics = responses.iter().map(|_| Metric::new(shared)).collect();
+        Objective { model, data, shared, responses, metrics, bench: Vec::new() }
+    }
+
+    /// Draws without pseudo-samples on other than the observed rows.
+    pub fn of_observed(model: &'a Logistic, shared: &'a Shared, block: &[&Measure<'a>]) -> Self {
+        let of_draw = |f: &&Measure<'a>| {
+            let (observed, others) = f.masses();
+            assert!(others.is_none(), "pseudo-samples are observed rows");
+            (observed.mass, observed.response)
+        };
+        Objective::new(model, shared, block[0].observed(), block.iter().map(of_draw).collect())
     }
 
     /// Minimises the losses of all draws, from a start each.
@@ -418,7 +433,7 @@ mod tests {
         let f = Measure::empirical(&data);
         for level in available() {
             let model = model(520, level);
-            let objective = Objective::new(&model, &Shared::Unknown, &[&f, &f]);
+            let objective = Objective::of_observed(&model, &Shared::Unknown, &[&f, &f]);
             evaluates(&objective, data.panel_with_intercept(), 1e-12);
             evaluates(&objective, data.singles_with_intercept(), 1e-5);
         }
@@ -475,7 +490,7 @@ mod tests {
             let shared = Shared::new(&model, &data);
             assert!(shared.hard().is_some());
             let starts: Vec<Vec<f64>> = (0..40).map(|s| (0..5).map(|j| noise(7 * s + j)).collect()).collect();
-            let objective = Objective::new(&model, &shared, &vec![&f; starts.len()]);
+            let objective = Objective::of_observed(&model, &shared, &vec![&f; starts.len()]);
             assert!(objective.suits_singles());
             let (x, hard) = (data.panel_with_intercept(), shared.hard().map(|hard| &hard.x));
             let stages = starts.iter().cloned().map(Stage::start).collect();
@@ -495,7 +510,7 @@ mod tests {
             let mut data = data(20, 2);
             data.x.column_mut(1).mapv_inplace(|v| scale * v);
             let (f, model) = (Measure::empirical(&data), model(2, Level::Plain));
-            let suits = Objective::new(&model, &Shared::Unknown, &[&f]).suits_singles();
+            let suits = Objective::of_observed(&model, &Shared::Unknown, &[&f]).suits_singles();
             assert_eq!(suits, fits, "{scale}");
         }
     }

@@ -1,0 +1,155 @@
+//! loss(θ, F) is the loss of F written out as plain weighted rows, for every model, base measure and truncation; what cannot
+//! be honoured is refused, with its place in the experiment file.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use crate::support::*;
+
+use npl::config::{Document, Experiment};
+use npl::data::files::SearchPath;
+use npl::model::STARTERS;
+use npl::process::{Measure, base};
+use npl::study::{ReadyTrial, Study};
+
+const TRUNCATIONS: [&str; 4] = [
+    "T = 7\ntruncation = \"dirichlet\"",
+    "T = 7\ntruncation = \"stick_breaking\"",
+    "truncation = { adaptive = 1e-3 }",
+    "truncation = \"exact\"",
+];
+
+/// Rows of two covariates, and a response that is 0 or 1 where it is `labelled`, without a pattern.
+fn write_rows(path: &Path, rows: usize, shift: usize, labelled: bool) {
+    let noise = |i: usize| ((i * 7919 + 13 * shift + 5) % 997) as f64 / 250.0 - 2.0;
+    let mut text = if labelled { "a,b,t\n" } else { "a,b\n" }.to_owned();
+    for i in 0..rows {
+        write!(text, "{},{}", noise(3 * i), noise(5 * i + 1)).unwrap();
+        let response = if labelled { format!(",{}", (i * i + shift) % 3 % 2) } else { String::new() };
+        writeln!(text, "{response}").unwrap();
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+/// The model's table of its starter, on the rows of `folder`, with this prior.
+fn experiment(starter: &str, labelled: bool, base: &str, truncation: &str, rows: &str) -> String {
+    let table: toml::Table = toml::from_str(starter).unwrap();
+    let mut model = toml::Table::new();
+    model.insert("model".into(), table["model"].clone());
+    let base = if base.starts_with('"') { format!("base = {base}") } else { format!("base = {{ {base} }}") };
+    let target = if labelled { "target = \"t\"" } else { "" };
+    format!(
+        "name = \"law\"\nseed = 1\n[data]\ntrain = \"train.csv\"\n{target}\n{rows}\n[sampler]\nB = 5\n[prior]\nalpha = 6.0\n\
+         {truncation}\n{base}\n{}",
+        toml::to_string(&model).unwrap()
+    )
+}
+
+fn try_study(text: &str, folder: &Path) -> Result<ReadyTrial, String> {
+    let document = Document::parse("law.toml", text, &[]).map_err(|e| e.to_string())?;
+    let experiment: Experiment = document.decode().map_err(|e| e.to_string())?;
+    let study = Study::new(document, experiment, SearchPath::new(Some(folder))).map_err(|e| e.to_string())?;
+    let trial = study.trial(0).map_err(|e| e.to_string())?;
+    trial.scheme(&pool(1), &AtomicBool::new(false)).map_err(|e| e.to_string())
+}
+
+/// How many combinations are sampled, and how many are refused.
+#[derive(Debug, Default, PartialEq)]
+struct Count {
+    honoured: usize,
+    refused: usize,
+}
+
+fn for_all(rows: &str, mut law: impl FnMut(&str, &ReadyTrial)) -> Count {
+    let folder = tempfile::tempdir().unwrap();
+    let mut count = Count::default();
+    for labelled in [false, true] {
+        write_rows(&folder.path().join("train.csv"), 23, 0, labelled);
+        write_rows(&folder.path().join("history.csv"), 11, 3, labelled);
+        for (model, starter) in STARTERS {
+            for base in base::examples(&["a".into(), "b".into()]) {
+                for truncation in TRUNCATIONS {
+                    let text = experiment(starter, labelled, &base, truncation, rows);
+                    let name = format!("{model}, {base}, {truncation}, labelled {labelled}, {rows}");
+                    match try_study(&text, folder.path()) {
+                        Ok(trial) => {
+                            law(&name, &trial);
+                            count.honoured += 1;
+                        }
+                        Err(why) => {
+                            let place =
+                                ["prior", "model", "base", "data"].iter().any(|word| why.contains(word));
+                            assert!(why.contains("law.toml") && place, "{name}: {why}");
+                            count.refused += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    count
+}
+
+fn holds(name: &str, trial: &ReadyTrial) {
+    for draw in 0..3 {
+        let f = trial.prior.posterior_draw(&trial.train, trial.seed, draw);
+        let (w, v) = f.weights();
+        assert_close(name, w.iter().chain(v).sum(), 1.0, 1e-13);
+        let (rows, weights) = f.written_out();
+        let plain = Measure::weighted(&rows, weights);
+        let start = trial.plan().start(draw, 0);
+        let minimum = trial.model.minimise(&f, &start);
+        assert_close(name, trial.model.loss(&minimum.theta, &f), minimum.value, 1e-12);
+        // At the minimum, and at a point that is none.
+        let other: Vec<f64> = minimum.theta.iter().map(|t| 0.5 * t + 0.25).collect();
+        for theta in [minimum.theta, other] {
+            assert_close(name, trial.model.loss(&theta, &f), trial.model.loss(&theta, &plain), 1e-12);
+        }
+    }
+}
+
+#[test]
+fn the_loss_of_a_measure_is_that_of_its_atoms_written_out() {
+    let count = for_all("", holds);
+    println!("{count:?}");
+    assert!(count.honoured >= 150, "{count:?}");
+}
+
+/// The prior alone: no rows of data, and yet covariates.
+#[test]
+fn the_loss_of_a_prior_is_that_of_its_atoms_written_out() {
+    let count = for_all("rows = 0", holds);
+    println!("{count:?}");
+    assert!(count.honoured >= 100, "{count:?}");
+}
+
+/// A prior that says y = 1 pulls the intercept: the mass of historical rows is not lost.
+#[test]
+fn historical_rows_count_in_a_regression() {
+    let folder = tempfile::tempdir().unwrap();
+    write_rows(&folder.path().join("train.csv"), 200, 0, true);
+    let rows: String =
+        (0..50).map(|i| format!("{},{},1\n", i as f64 / 25.0 - 1.0, (i % 7) as f64 / 7.0)).collect();
+    std::fs::write(folder.path().join("history.csv"), format!("a,b,t\n{rows}")).unwrap();
+    let (_, starter) = STARTERS.iter().find(|(name, _)| *name == "logistic").unwrap();
+    let intercept = |base: &str| {
+        let text = experiment(starter, true, base, "", "").replace("alpha = 6.0", "alpha = 400.0");
+        let trial = try_study(&text, folder.path()).unwrap();
+        let draws: Vec<f64> = (0..40)
+            .map(|draw| {
+                let f = trial.plan().measure(draw);
+                let minimum = trial.model.minimise(&f, &trial.plan().start(draw, 0));
+                assert!(minimum.value > 0.2, "no mass is lost: {}", minimum.value);
+                minimum.theta[2]
+            })
+            .collect();
+        npl::math::mean(&draws)
+    };
+    // 400 of 600 observations say 1, and 67 of the 200 others do.
+    let (history, half) = (
+        intercept("empirical = { file = \"history.csv\" }"),
+        intercept("response = { bernoulli = 0.5, covariates = \"empirical\" }"),
+    );
+    assert!(history > 0.9 && half.abs() < 0.4, "{history}, {half}");
+}
