@@ -2,20 +2,21 @@
 //!
 //! An item is a floating-point operation, counted from the code as written (a fused multiply-add is two, a division or
 //! comparison one), so that items per second over those of `peak` are the share of what one core can do. Only what is
-//! needed counts: lanes that hold no row, column or component do not. `dirichlet_weights` counts weights.
+//! needed counts: lanes that hold no row, column or component do not. `exponential_masses` and `dirichlet_weights` count rows.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use ndarray::Array2;
 use npl::data::Dataset;
 use npl::kernel::elementary::{exp_all, multiply_add};
+use npl::kernel::exponentials::{Generators, exponentials as variates};
 use npl::kernel::logistic::loss_and_slope;
 use npl::kernel::mixture::{self, Mixture, Sums};
 use npl::kernel::products::{add_gradients, add_margins, cross_products};
 use npl::kernel::sparse::{self, Expanded, Ledger, SparseRows};
 use npl::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar, available};
 use npl::process::Prior;
-use npl::rng::Seed;
+use npl::rng::{CHUNK, Purpose, Seed};
 
 fn main() {
     divan::main();
@@ -264,7 +265,22 @@ fn hessian<T: Scalar<L>, const L: usize>(bencher: Bencher, level: Level) {
     bencher.counter(ItemsCount::new(N * D * (D + 1))).bench_local(|| cross_products(level, &x, &[&v]));
 }
 
-#[divan::bench(args = [1000, 36_177])]
+/// The observed part of a draw before normalisation, its streams included.
+#[divan::bench(args = available())]
+fn exponential_masses(bencher: Bencher, level: Level) {
+    const N: usize = 100_000;
+    let (mut masses, mut draw) = (vec![0.0; N], 0);
+    bencher.counter(ItemsCount::new(N)).bench_local(|| {
+        draw += 1;
+        let chunk = |(c, out): (u64, &mut [f64])| {
+            let generators = Generators::seeded(&mut Seed(1).stream(Purpose::Weights, draw, c));
+            variates(level, &generators, out)
+        };
+        (0..).zip(masses.chunks_mut(CHUNK)).map(chunk).sum::<f64>()
+    });
+}
+
+#[divan::bench(args = [1000, 36_177, 100_000])]
 fn dirichlet_weights(bencher: Bencher, n: usize) {
     let data = Dataset::from_values((0..n).map(wave).collect());
     let mut draw = 0;

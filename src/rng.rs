@@ -8,8 +8,9 @@ use sha2::{Digest, Sha256};
 /// The generator behind every stream.
 pub type Rng = Pcg64Dxsm;
 
-/// Changing how any number is drawn from a stream changes published results: bump this then.
-const VERSION: &[u8] = b"npl-stream-1";
+/// Rows whose weights come from one stream: a chunk of them can be made without the others. Large enough to pay for the
+/// hash, small enough to stay in the nearest cache.
+pub const CHUNK: usize = 1024;
 
 /// What a stream is for. Each purpose has its own numbers, so that drawing more of one thing (restarts, pseudo-
 /// samples) never moves another.
@@ -19,7 +20,7 @@ pub enum Purpose {
     Data = 1,
     /// Train and test split.
     Split = 2,
-    /// Exponentials behind the weights of the observed atoms.
+    /// Exponentials behind the weights of the observed atoms, a stream for each chunk of them.
     Weights = 3,
     /// Gamma variates and sticks behind the weights of the prior part.
     PriorWeights = 4,
@@ -41,20 +42,32 @@ pub enum Purpose {
     Proposal = 12,
 }
 
+impl Purpose {
+    /// Changing how any number is drawn from a stream changes published results: bump its version then. The others keep
+    /// theirs, so that data, splits and starts stay what they were.
+    fn version(self) -> &'static [u8] {
+        match self {
+            Purpose::Weights => b"npl-stream-2",
+            _ => b"npl-stream-1",
+        }
+    }
+}
+
 /// All randomness of one repeat. Repeat i of seed s is repeat 0 of seed s + i, so that one repeat of a long run
 /// can be run again alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The stream of one task, whatever thread runs it and in whatever order.
+    /// The stream of one task, whatever thread runs it and in whatever order; `part` is a restart of the draw, or a chunk
+    /// of its rows.
     ///
     /// The 256-bit state and increment come from a hash: neighbouring `Pcg64` streams made by counting are
     /// visibly correlated, hashed ones are not.
-    pub fn stream(self, purpose: Purpose, draw: u64, restart: u64) -> Rng {
+    pub fn stream(self, purpose: Purpose, draw: u64, part: u64) -> Rng {
         let mut hash = Sha256::new();
-        hash.update(VERSION);
-        for word in [self.0, purpose as u64, draw, restart] {
+        hash.update(purpose.version());
+        for word in [self.0, purpose as u64, draw, part] {
             hash.update(word.to_le_bytes());
         }
         Rng::from_seed(hash.finalize().into())
@@ -77,41 +90,69 @@ pub fn log_uniform(rng: &mut Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::exponentials::{Generators, exponentials};
+    use crate::kernel::{LANES, Level};
+
+    const VALUES: usize = 40;
+
+    /// The first uniforms of a stream.
+    fn uniforms(mut rng: Rng) -> Vec<f64> {
+        (0..VALUES).map(|_| Open01.sample(&mut rng)).collect()
+    }
+
+    /// The uniforms behind so many masses of a chunk of rows, by lanes.
+    fn lanes(mut rng: Rng, n: usize) -> [Vec<f64>; LANES] {
+        let mut masses = vec![0.0; n];
+        exponentials(Level::current(), &Generators::seeded(&mut rng), &mut masses);
+        std::array::from_fn(|l| masses.iter().skip(l).step_by(LANES).map(|e| libm::exp(-e)).collect())
+    }
+
+    /// Those of the first lane.
+    fn lane(rng: Rng) -> Vec<f64> {
+        let [first, ..] = lanes(rng, VALUES * LANES);
+        first
+    }
 
     /// First 40 uniforms of 4000 streams: correlation of position j between neighbours at a lag.
-    fn worst_correlation(stream: impl Fn(u64) -> Rng, lag: usize) -> (f64, f64) {
-        let (streams, draws) = (4000, 40);
-        let table: Vec<Vec<f64>> = (0..streams)
-            .map(|b| {
-                let mut rng = stream(b as u64);
-                (0..draws).map(|_| <Open01 as Distribution<f64>>::sample(&Open01, &mut rng) - 0.5).collect()
-            })
-            .collect();
-        let z: Vec<f64> = (0..draws)
+    fn worst_correlation(stream: impl Fn(u64) -> Vec<f64>, lag: usize) -> (f64, f64) {
+        let streams = 4000;
+        let table: Vec<Vec<f64>> = (0..streams as u64).map(stream).collect();
+        let z: Vec<f64> = (0..VALUES)
             .map(|j| {
-                let sum: f64 = (0..streams - lag).map(|b| table[b][j] * table[b + lag][j]).sum();
+                let pairs = table.iter().zip(&table[lag..]);
+                let sum: f64 = pairs.map(|(a, b)| (a[j] - 0.5) * (b[j] - 0.5)).sum();
                 sum * 12.0 / ((streams - lag) as f64).sqrt()
             })
             .collect();
-        (z.iter().fold(0.0, |m, z| m.max(z.abs())), z.iter().map(|z| z * z).sum::<f64>() / draws as f64)
+        (z.iter().fold(0.0, |m, z| m.max(z.abs())), z.iter().map(|z| z * z).sum::<f64>() / VALUES as f64)
     }
 
     /// z² averages to 1 ± √(2/40); 5 standard deviations of that, and |z| ≤ 5 for each position.
     #[test]
     fn neighbouring_streams_are_not_correlated() {
         let seed = Seed(1);
-        type Family = Box<dyn Fn(u64) -> Rng>;
-        let families: [(&str, Family); 3] = [
-            ("draws", Box::new(move |b| seed.stream(Purpose::Weights, b, 0))),
-            ("restarts", Box::new(move |r| seed.stream(Purpose::Init, 7, r))),
-            ("seeds", Box::new(|s| Seed(s).stream(Purpose::Weights, 0, 0))),
+        type Family = Box<dyn Fn(u64) -> Vec<f64>>;
+        let families: [(&str, Family); 7] = [
+            ("draws", Box::new(move |b| uniforms(seed.stream(Purpose::PriorWeights, b, 0)))),
+            ("restarts", Box::new(move |r| uniforms(seed.stream(Purpose::Init, 7, r)))),
+            ("seeds", Box::new(|s| uniforms(Seed(s).stream(Purpose::PriorWeights, 0, 0)))),
+            ("masses of draws", Box::new(move |b| lane(seed.stream(Purpose::Weights, b, 0)))),
+            ("masses of chunks", Box::new(move |c| lane(seed.stream(Purpose::Weights, 7, c)))),
+            ("masses of seeds", Box::new(|s| lane(Seed(s).stream(Purpose::Weights, 0, 0)))),
+            (
+                "lanes of chunks",
+                Box::new(move |b| {
+                    let chunk = seed.stream(Purpose::Weights, 7, b / LANES as u64);
+                    lanes(chunk, VALUES * LANES)[b as usize % LANES].clone()
+                }),
+            ),
         ];
         for (name, family) in &families {
-            for lag in [1, 2, 16, 256] {
+            for lag in [1, 2, 3, 7, 16, 256] {
                 let (worst, mean_square) = worst_correlation(family, lag);
                 assert!(worst < 5.0, "{name} at lag {lag}: |z| = {worst}");
                 assert!(
-                    (mean_square - 1.0).abs() < 5.0 * (2.0f64 / 40.0).sqrt(),
+                    (mean_square - 1.0).abs() < 5.0 * (2.0f64 / VALUES as f64).sqrt(),
                     "{name}: z² = {mean_square}"
                 );
             }
@@ -122,8 +163,32 @@ mod tests {
     #[test]
     fn counted_pcg_streams_would_be_caught() {
         let shared = |b: u64| Seed(1).stream(Purpose::Weights, b / 2, 0);
-        let (worst, _) = worst_correlation(shared, 1);
-        assert!(worst > 5.0, "two draws sharing a stream went unnoticed: |z| = {worst}");
+        for numbers in [uniforms, lane] {
+            let (worst, _) = worst_correlation(|b| numbers(shared(b)), 1);
+            assert!(worst > 5.0, "two draws sharing a stream went unnoticed: |z| = {worst}");
+        }
+    }
+
+    /// Of all masses of 200 chunks, at each lag: uniforms and their squares within 5 standard errors of no correlation.
+    #[test]
+    fn masses_of_a_chunk_are_not_correlated_with_those_that_follow() {
+        let chunks: Vec<Vec<f64>> = (0..200)
+            .map(|c| {
+                let mut masses = vec![0.0; CHUNK];
+                let generators = Generators::seeded(&mut Seed(3).stream(Purpose::Weights, 1, c));
+                exponentials(Level::current(), &generators, &mut masses);
+                masses.iter().map(|e| libm::exp(-e) - 0.5).collect()
+            })
+            .collect();
+        for lag in (1..=2 * LANES).chain([3 * LANES, 64 * LANES]) {
+            let pairs = || chunks.iter().flat_map(|c| c.iter().zip(&c[lag..]));
+            let n = pairs().count() as f64;
+            let linear = 12.0 * pairs().map(|(a, b)| a * b).sum::<f64>() / n.sqrt();
+            // U² less its mean has variance 1/180.
+            let square = |a: &f64| a * a - 1.0 / 12.0;
+            let squares = 180.0 * pairs().map(|(a, b)| square(a) * square(b)).sum::<f64>() / n.sqrt();
+            assert!(linear.abs() < 5.0 && squares.abs() < 5.0, "lag {lag}: {linear}, {squares}");
+        }
     }
 
     #[test]

@@ -23,6 +23,11 @@ dispatch! {
     pub fn ln_singles_all(x: &mut [[Lanes; 2]]) = ln_singles_body
 }
 
+dispatch! {
+    /// −ln x of every number, all positive and normal: the same bits at every level.
+    pub fn minus_ln_all(x: &mut [Lanes]) = minus_ln_body
+}
+
 #[inline(always)]
 fn exp_body<V: Vector>(x: &mut [Lanes]) {
     x.iter_mut().for_each(|x| *x = V::load(x).exp().lanes());
@@ -36,6 +41,11 @@ fn exp_singles_body<V: Vector>(x: &mut [[Lanes; 2]]) {
 #[inline(always)]
 fn ln_body<V: Vector>(x: &mut [Lanes]) {
     x.iter_mut().for_each(|x| *x = V::load(x).ln().lanes());
+}
+
+#[inline(always)]
+fn minus_ln_body<V: Vector>(x: &mut [Lanes]) {
+    x.iter_mut().for_each(|x| *x = V::load(x).minus_ln().lanes());
 }
 
 #[inline(always)]

@@ -1,12 +1,14 @@
 //! The few hot loops, written once over eight lanes and compiled three times: for AVX-512, for AVX2 with FMA, and
 //! plain. The level is chosen at run time. AVX-512 and AVX2 give the same bits (both fuse multiply and add, both
 //! sum in the same eight lanes); plain code differs in the last digits, so the level is recorded with every run.
+//! The weights of a draw are the same bits at all three ([`exponentials`]).
 
 // `unsafe` is for CPU features alone: intrinsics in `vector`, and calls of functions compiled for a feature in
 // `dispatch!`, which come after `Level::detected` has found it.
 #![allow(unsafe_code)]
 
 pub mod elementary;
+pub mod exponentials;
 pub mod lanes;
 pub mod log_sums;
 pub mod logistic;

@@ -263,10 +263,7 @@ impl Prior {
     /// The observed part has streams of its own, so that α → 0 approaches the Bayesian bootstrap draw by draw.
     pub fn posterior_draw<'a>(&self, data: &'a Dataset, seed: Seed, draw: u64) -> Measure<'a> {
         match self {
-            Prior::Noninformative => {
-                let (observed, _) = weights::observed(data, &mut seed.stream(Purpose::Weights, draw, 0));
-                Measure::weighted(data, weights::normalise(observed))
-            }
+            Prior::Noninformative => Measure::weighted(data, weights::observed(data, seed, draw).normalise()),
             Prior::Dp { alpha, base, truncation } => {
                 dp_draw(*alpha, base.as_ref(), *truncation, data, seed, draw)
             }
@@ -285,13 +282,14 @@ fn dp_draw<'a>(
 ) -> Measure<'a> {
     let of_draw = base.of_draw(draw);
     let base = of_draw.as_deref().unwrap_or(base);
-    let (observed, log_unit) = weights::observed(data, &mut seed.stream(Purpose::Weights, draw, 0));
+    let observed = weights::observed(data, seed, draw);
+    let log_unit = observed.log_unit;
     let mut rng = seed.stream(Purpose::PriorWeights, draw, 0);
     let mut log_gammas = match truncation {
         Truncation::Dirichlet { t } => weights::symmetric(alpha, t, &mut rng),
         Truncation::StickBreaking { t } => weights::sticks(alpha, t, &mut rng),
         Truncation::Adaptive { epsilon } => {
-            let log_observed = libm::log(observed.iter().sum()) + log_unit;
+            let log_observed = libm::log(observed.total) + log_unit;
             weights::adaptive_sticks(alpha, log_observed, epsilon, &mut rng)
         }
         Truncation::Exact => {

@@ -5,6 +5,7 @@ use ndarray::{Array1, Array2};
 use statrs::distribution::{Beta, ContinuousCDF, Discrete, Poisson};
 
 use npl::data::Dataset;
+use npl::data::design::{Design, Groups};
 use npl::process::base::{BernoulliResponse, Empirical, Normal};
 use npl::process::{BaseMeasure, Prior, Truncation};
 use npl::rng::Seed;
@@ -414,4 +415,64 @@ fn alpha_zero_ignores_the_rest_of_the_prior() {
     let file = file_of(&FIVE);
     let prior = "[model.mean]\n[prior]\nalpha = 0.0\nT = 7\nbase = { normal = { mean = 0.0, sd = 1.0 } }";
     assert_eq!(run(&experiment(1, 100, &file, prior)), run(&experiment(1, 100, &file, "[model.mean]")));
+}
+
+// -------------------------------------------------------------------------------------------------------- chunks of rows
+
+/// Rows at both ends of the first two chunks, and in the third.
+const APART: [usize; 5] = [0, 1023, 1024, 2047, 2048];
+const MANY: usize = 2500;
+
+fn many() -> Dataset {
+    Dataset::from_values((0..MANY).map(|i| i as f64).collect())
+}
+
+#[test]
+fn weights_in_different_chunks_are_dirichlet_together() {
+    let n = MANY as f64;
+    for seed in SEEDS {
+        let draws: Vec<Vec<f64>> =
+            (0..4000).map(|b| draw(&Prior::Noninformative, &many(), seed, b).w).collect();
+        let of = |i: usize| -> Vec<f64> { draws.iter().map(|w| w[i]).collect() };
+        for i in APART {
+            assert_beta(&format!("row {i}, seed {seed}"), &of(i), 1.0, n - 1.0);
+        }
+        for (k, &i) in APART.iter().enumerate() {
+            for &j in &APART[..k] {
+                let product = |w: &Vec<f64>| (w[i] - 1.0 / n) * (w[j] - 1.0 / n);
+                let products: Vec<f64> = draws.iter().map(product).collect();
+                let what = format!("rows {i} and {j}, seed {seed}");
+                assert_average(&what, &products, -1.0 / (n * n * (n + 1.0)));
+            }
+        }
+        // A chunk has its share, and says nothing about the shares within another.
+        let share: Vec<f64> = draws.iter().map(|w| w[..1024].iter().sum()).collect();
+        assert_beta(&format!("first chunk, seed {seed}"), &share, 1024.0, n - 1024.0);
+        let within: Vec<f64> = draws.iter().map(|w| w[1024] / (w[1024] + w[1025])).collect();
+        assert_uncorrelated(&format!("share of a chunk, seed {seed}"), &share, &within);
+    }
+}
+
+/// Against the first row, to rounding: Gamma variates are logarithms of up to 40 first.
+#[test]
+fn the_mass_of_a_row_does_not_depend_on_the_rows_that_follow() {
+    let counts: Vec<f64> = (0..MANY).map(|i| 0.5 + (i % 4) as f64).collect();
+    let pairs = Groups::new((0..MANY as u64).map(|i| i / 2));
+    let designs = [
+        Design::default(),
+        Design::new(Some(counts.clone()), None, None),
+        Design::new(None, Some(pairs.clone()), None),
+        Design::new(Some(counts), Some(pairs), None),
+    ];
+    for (d, design) in designs.into_iter().enumerate() {
+        let all = many().with_design(design);
+        for n in [2, 1024, 1025, 2100] {
+            for b in 0..5 {
+                let [long, short] =
+                    [&all, &all.head(n)].map(|data| draw(&Prior::Noninformative, data, 1, b).w);
+                let off = |i: usize| (long[i] / long[0] / (short[i] / short[0]) - 1.0).abs();
+                assert!((0..n).all(|i| off(i) < 1e-13), "design {d}, n {n}, draw {b}");
+            }
+        }
+    }
 }

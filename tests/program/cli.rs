@@ -520,6 +520,8 @@ fn the_level_of_the_kernels_is_pinned_or_refused() {
             assert_eq!(manifest["simd"], level);
             let check = place.ok(&["check", "m.toml", "--simd", level]).stdout;
             assert!(check.contains(&format!("({level} kernels)")), "{check}");
+            // Weights are the same bits at every level, and a mean is made of nothing else.
+            assert_eq!(place.read(&format!("{out}/samples.csv")), place.read("out-plain/samples.csv"));
         }
     }
     let alpha = place.npl(&["alpha", "--sd", "0.5", "--base-sd", "1", "--simd", "plain"]);

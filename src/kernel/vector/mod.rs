@@ -121,6 +121,21 @@ pub trait Arithmetic: Copy {
         Self::ln_of_split(e, f, f.div(f.add(Self::splat(2.0))))
     }
 
+    /// −ln(x) for positive normal x, to about 1 unit in the last place. Nothing is fused, so that all levels give the same
+    /// bits.
+    #[inline(always)]
+    fn minus_ln(self) -> Self {
+        let c = |value: f64| Self::splat(value);
+        let (e, m) = self.split();
+        let f = m.sub(c(1.0));
+        let s = f.div(f.add(c(2.0)));
+        let z = s.mul(s);
+        let (first, others) = Self::FORMAT.ln.split_first().expect("a polynomial");
+        let p = others.iter().fold(c(*first), |p, coefficient| p.mul(z).add(c(*coefficient)));
+        let tail = s.mul(f.sub(z.mul(p)));
+        tail.sub(e.mul(c(LN2_LOW))).sub(f).sub(e.mul(c(LN2_HIGH)))
+    }
+
     /// ln(x) and `numerator`/x, to about 2 units in the last place: one division for both.
     #[inline(always)]
     fn ln_and_quotient(self, numerator: Self) -> (Self, Self) {
@@ -218,10 +233,29 @@ pub trait Register<T, const L: usize>: Arithmetic {
     fn sqrt(self) -> Self;
 }
 
+/// Eight words of 64 bits in step.
+pub trait Words: Copy {
+    fn load(words: &[u64; LANES]) -> Self;
+    fn splat(word: u64) -> Self;
+    /// Modulo 2⁶⁴.
+    fn add(self, b: Self) -> Self;
+    fn or(self, b: Self) -> Self;
+    fn xor(self, b: Self) -> Self;
+    fn left(self, bits: u32) -> Self;
+    fn right(self, bits: u32) -> Self;
+
+    /// To the left, by 1 to 63 bits.
+    #[inline(always)]
+    fn rotate(self, bits: u32) -> Self {
+        self.left(bits).or(self.right(64 - bits))
+    }
+}
+
 /// Eight doubles in step.
 pub trait Vector: Register<f64, LANES> {
     /// Sixteen singles.
     type Singles: Register<f32, SINGLES>;
+    type Words: Words;
 
     /// A bit for each lane that is not below the limit: NaN is not.
     fn not_below(self, limit: Self) -> u8;
@@ -230,6 +264,8 @@ pub trait Vector: Register<f64, LANES> {
     /// These eight and another eight, rounded.
     fn singles(self, others: Self) -> Self::Singles;
     fn doubles(singles: Self::Singles) -> [Self; 2];
+    /// The doubles of these bits.
+    fn from_bits(words: Self::Words) -> Self;
 }
 
 /// Sum over the lanes, always in the same order: the second half is added to the first, and so on.
@@ -273,7 +309,7 @@ mod single {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::elementary::{exp_all, exp_singles_all, ln_all, ln_singles_all};
+    use crate::kernel::elementary::{exp_all, exp_singles_all, ln_all, ln_singles_all, minus_ln_all};
     use crate::kernel::{Level, available};
 
     fn of(f: fn(Level, &mut [Lanes]), level: Level, points: &[Lanes]) -> Vec<Lanes> {
@@ -345,11 +381,23 @@ mod tests {
     fn ln_is_exact_to_a_few_units_at_every_level() {
         let wide = lanes((0..800_000).map(|i| libm::exp(-700.0 + i as f64 * 0.001_75)));
         let near_one = lanes((0..80_000).map(|i| 0.6 + i as f64 * 1.1e-5).filter(|x| (x - 1.0).abs() > 1e-9));
+        let below_one = lanes((1..=1024).map(|k| 1.0 - k as f64 * f64::EPSILON / 2.0));
         for level in available() {
             for points in [&wide, &near_one] {
                 assert!(worst(ln_all, level, libm::log, points) < 4.0 * f64::EPSILON, "{level:?}");
+                assert!(worst(minus_ln_all, level, minus_log, points) < 4.0 * f64::EPSILON, "{level:?}");
+                assert_eq!(
+                    of(minus_ln_all, level, points),
+                    of(minus_ln_all, Level::Plain, points),
+                    "{level:?}"
+                );
             }
             assert_eq!(of(ln_all, level, &[[1.0; LANES]])[0], [0.0; LANES]);
+            assert!(worst(minus_ln_all, level, minus_log, &below_one) < 4.0 * f64::EPSILON, "{level:?}");
         }
+    }
+
+    fn minus_log(x: f64) -> f64 {
+        -libm::log(x)
     }
 }

@@ -1,12 +1,17 @@
 //! Plain code: what every CPU has, and what the others are tested against.
 
-use super::{Arithmetic, DOUBLE, Format, LANES, Lanes, Register, SINGLE, SINGLES, Vector, double, single};
+use super::{
+    Arithmetic, DOUBLE, Format, LANES, Lanes, Register, SINGLE, SINGLES, Vector, Words, double, single,
+};
 
 #[derive(Clone, Copy)]
 pub struct Plain(Lanes);
 
 #[derive(Clone, Copy)]
 pub struct PlainSingles([f32; SINGLES]);
+
+#[derive(Clone, Copy)]
+pub struct PlainWords([u64; LANES]);
 
 /// Operations lane by lane.
 macro_rules! arithmetic {
@@ -94,6 +99,7 @@ arithmetic!(PlainSingles, f32, SINGLES, 23, single, SINGLE);
 
 impl Vector for Plain {
     type Singles = PlainSingles;
+    type Words = PlainWords;
 
     #[inline(always)]
     fn not_below(self, limit: Self) -> u8 {
@@ -108,5 +114,40 @@ impl Vector for Plain {
     #[inline(always)]
     fn doubles(singles: PlainSingles) -> [Self; 2] {
         [0, LANES].map(|first| Plain::map(|l| f64::from(singles.0[first + l])))
+    }
+    #[inline(always)]
+    fn from_bits(words: PlainWords) -> Self {
+        Plain(words.0.map(f64::from_bits))
+    }
+}
+
+impl Words for PlainWords {
+    #[inline(always)]
+    fn load(words: &[u64; LANES]) -> Self {
+        PlainWords(*words)
+    }
+    #[inline(always)]
+    fn splat(word: u64) -> Self {
+        PlainWords([word; LANES])
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        PlainWords(std::array::from_fn(|l| self.0[l].wrapping_add(b.0[l])))
+    }
+    #[inline(always)]
+    fn or(self, b: Self) -> Self {
+        PlainWords(std::array::from_fn(|l| self.0[l] | b.0[l]))
+    }
+    #[inline(always)]
+    fn xor(self, b: Self) -> Self {
+        PlainWords(std::array::from_fn(|l| self.0[l] ^ b.0[l]))
+    }
+    #[inline(always)]
+    fn left(self, bits: u32) -> Self {
+        PlainWords(self.0.map(|word| word << bits))
+    }
+    #[inline(always)]
+    fn right(self, bits: u32) -> Self {
+        PlainWords(self.0.map(|word| word >> bits))
     }
 }

@@ -4,7 +4,7 @@
 //! compiles for that feature and calls after the feature was detected. Loads and stores go through references to
 //! arrays of the right length and ask for no alignment.
 
-use super::{Arithmetic, DOUBLE, Format, LANES, Register, SINGLE, SINGLES, Vector, double, single};
+use super::{Arithmetic, DOUBLE, Format, LANES, Register, SINGLE, SINGLES, Vector, Words, double, single};
 use std::arch::x86_64::*;
 
 /// Each line of the cache that holds some of the items.
@@ -22,12 +22,18 @@ pub struct Avx512(__m512d);
 #[derive(Clone, Copy)]
 pub struct Avx512Singles(__m512);
 
+#[derive(Clone, Copy)]
+pub struct Avx512Words(__m512i);
+
 /// Two vectors of AVX2.
 #[derive(Clone, Copy)]
 pub struct Avx2(__m256d, __m256d);
 
 #[derive(Clone, Copy)]
 pub struct Avx2Singles(__m256, __m256);
+
+#[derive(Clone, Copy)]
+pub struct Avx2Words(__m256i, __m256i);
 
 /// Operations of a type that holds one vector of AVX-512, by the intrinsics of its format.
 macro_rules! avx512 {
@@ -253,6 +259,7 @@ avx2! {
 
 impl Vector for Avx512 {
     type Singles = Avx512Singles;
+    type Words = Avx512Words;
 
     #[inline(always)]
     fn not_below(self, limit: Self) -> u8 {
@@ -277,10 +284,15 @@ impl Vector for Avx512 {
             [Avx512(_mm512_cvtps_pd(low)), Avx512(_mm512_cvtps_pd(high))]
         }
     }
+    #[inline(always)]
+    fn from_bits(words: Avx512Words) -> Self {
+        Avx512(unsafe { _mm512_castsi512_pd(words.0) })
+    }
 }
 
 impl Vector for Avx2 {
     type Singles = Avx2Singles;
+    type Words = Avx2Words;
 
     #[inline(always)]
     fn not_below(self, limit: Self) -> u8 {
@@ -317,5 +329,83 @@ impl Vector for Avx2 {
                 ),
             ]
         }
+    }
+    #[inline(always)]
+    fn from_bits(words: Avx2Words) -> Self {
+        unsafe { Avx2(_mm256_castsi256_pd(words.0), _mm256_castsi256_pd(words.1)) }
+    }
+}
+
+/// How far to shift, as the shifts by a number known only when inlined want it.
+#[inline(always)]
+fn count(bits: u32) -> __m128i {
+    unsafe { _mm_cvtsi32_si128(bits as i32) }
+}
+
+impl Words for Avx512Words {
+    #[inline(always)]
+    fn load(words: &[u64; LANES]) -> Self {
+        Avx512Words(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
+    }
+    #[inline(always)]
+    fn splat(word: u64) -> Self {
+        Avx512Words(unsafe { _mm512_set1_epi64(word as i64) })
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        Avx512Words(unsafe { _mm512_add_epi64(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn or(self, b: Self) -> Self {
+        Avx512Words(unsafe { _mm512_or_si512(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn xor(self, b: Self) -> Self {
+        Avx512Words(unsafe { _mm512_xor_si512(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn left(self, bits: u32) -> Self {
+        Avx512Words(unsafe { _mm512_sll_epi64(self.0, count(bits)) })
+    }
+    #[inline(always)]
+    fn right(self, bits: u32) -> Self {
+        Avx512Words(unsafe { _mm512_srl_epi64(self.0, count(bits)) })
+    }
+}
+
+impl Words for Avx2Words {
+    #[inline(always)]
+    fn load(words: &[u64; LANES]) -> Self {
+        let (low, high) = words.split_at(LANES / 2);
+        unsafe {
+            Avx2Words(_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast()))
+        }
+    }
+    #[inline(always)]
+    fn splat(word: u64) -> Self {
+        let v = unsafe { _mm256_set1_epi64x(word as i64) };
+        Avx2Words(v, v)
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        unsafe { Avx2Words(_mm256_add_epi64(self.0, b.0), _mm256_add_epi64(self.1, b.1)) }
+    }
+    #[inline(always)]
+    fn or(self, b: Self) -> Self {
+        unsafe { Avx2Words(_mm256_or_si256(self.0, b.0), _mm256_or_si256(self.1, b.1)) }
+    }
+    #[inline(always)]
+    fn xor(self, b: Self) -> Self {
+        unsafe { Avx2Words(_mm256_xor_si256(self.0, b.0), _mm256_xor_si256(self.1, b.1)) }
+    }
+    #[inline(always)]
+    fn left(self, bits: u32) -> Self {
+        let count = count(bits);
+        unsafe { Avx2Words(_mm256_sll_epi64(self.0, count), _mm256_sll_epi64(self.1, count)) }
+    }
+    #[inline(always)]
+    fn right(self, bits: u32) -> Self {
+        let count = count(bits);
+        unsafe { Avx2Words(_mm256_srl_epi64(self.0, count), _mm256_srl_epi64(self.1, count)) }
     }
 }
