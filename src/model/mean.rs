@@ -15,18 +15,22 @@ pub struct Config {}
 
 impl Config {
     pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
-        Ok(Box::new(Mean { columns: context.train.columns.clone() }))
+        let block = (WEIGHTS / context.train.n().max(1)).clamp(1, BLOCK);
+        Ok(Box::new(Mean { columns: context.train.columns.clone(), block }))
     }
 }
 
 struct Mean {
     columns: Vec<String>,
+    block: usize,
 }
 
 /// Rows per partial sum: keeps the rounding error of long sums small.
 const TILE: usize = 1024;
-/// Draws that share one pass over the rows.
+/// Draws that share one pass over the rows. Fewer where rows are so many that the weights of all would take more than a
+/// few dozen megabytes.
 const BLOCK: usize = 16;
+const WEIGHTS: usize = 1 << 22;
 
 impl Model for Mean {
     fn names(&self) -> Vec<String> {
@@ -54,7 +58,7 @@ impl Model for Mean {
     }
 
     fn block_size(&self) -> usize {
-        BLOCK
+        self.block
     }
 }
 
