@@ -43,7 +43,7 @@ pub fn check(args: CheckArgs) -> Result<()> {
 fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
     let trial = study.trial(0)?;
     let names = study.parameters(&trial);
-    let (n, d, p) = (trial.train.n(), trial.train.d(), names.len());
+    let p = names.len();
     let mut lines = data(study, &trial);
     let shown =
         if p > 6 { format!("{}, …, {}", names[..3].join(", "), names[p - 1]) } else { names.join(", ") };
@@ -97,7 +97,7 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
     };
     // Data and their layout for the kernels, weights, draws that wait to be written, and a strip of them.
     let waiting = 4 * threads * trial.model.block_size() * p;
-    let memory = 8.0 * (2 * n * d + 2 * threads * n + waiting) as f64;
+    let memory = 8.0 * (data_cells(study, &trial) + weights(study, &trial, threads) + waiting) as f64;
     let strip = (8.0 * held as f64 * p as f64).min(STRIP as f64);
     lines.push(format!("memory      about {}", bytes(memory + strip + 1e7)));
     if written > 0 {
@@ -111,6 +111,21 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
         lines.push(format!("{samples:<11} {size}"));
     }
     Ok(lines)
+}
+
+/// Cells of the columns that are used: the rows of both parts, their layout for the kernels, and what they are split from.
+fn data_cells(study: &Study, trial: &Trial) -> usize {
+    let rows = trial.train.n() + trial.test.as_ref().map_or(0, |test| test.n());
+    let width = trial.train.d() + usize::from(trial.train.y.is_some());
+    let copies = if study.experiment.data.split.is_some() { 3 } else { 2 };
+    copies * rows * width
+}
+
+/// Weights of the draws that are in the making; those of a regression are there by response too, in doubles and singles.
+fn weights(study: &Study, trial: &Trial, threads: usize) -> usize {
+    let block = trial.model.block_size().min(study.draws().div_ceil(2 * threads));
+    let vectors = if trial.train.y.is_some() { 5 } else { 1 };
+    threads * block * trial.train.n() * vectors
 }
 
 /// What the data of the first repeat are, and how they came to be.
@@ -130,9 +145,14 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
     if !notes.levels.is_empty() {
         lines.extend(levels(notes, config.dummies));
     }
-    if !config.missing_values.is_empty() {
+    if !config.missing_values.is_empty() || !notes.missing.is_empty() {
         lines.extend(missing(notes, &config.missing_values));
     }
+    if notes.rows_of_weight_0 > 0 {
+        let rows = counted(notes.rows_of_weight_0, "row");
+        lines.push(format!("weight 0    {rows} of {} left out", notes.rows));
+    }
+    lines.extend(notes.base.iter().flat_map(|base| base.changes()).map(|line| format!("base        {line}")));
     lines.extend(constants(notes, train));
     if let Some(y) = &train.y {
         let test = trial.test.as_ref().and_then(|t| t.y.as_ref());
@@ -171,22 +191,22 @@ fn levels(notes: &Notes, dummies: Dummies) -> Vec<String> {
 }
 
 fn missing(notes: &Notes, markers: &[String]) -> Vec<String> {
-    let cells: usize = notes.missing.iter().map(|(_, count)| count).sum();
+    let cells: usize = notes.missing.values().sum();
     if cells == 0 {
         let markers: Vec<String> = markers.iter().map(|m| format!("\"{m}\"")).collect();
         return vec![format!("missing     none: no cell is {}", markers.join(" or "))];
     }
-    let mut columns = notes.missing.clone();
+    let mut columns: Vec<(&String, &usize)> = notes.missing.iter().collect();
     columns.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let columns: Vec<String> = columns.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    let rows = counted(notes.missing_rows, "row");
+    let rows = counted(notes.rows_with_missing, "row");
     let mut lines = vec![format!("missing     {} in {rows} of {}", counted(cells, "cell"), notes.rows)];
     lines.push(format!("            by column: {}", few(&columns, 5)));
-    if notes.dropped_rows > 0 {
-        lines.push(format!("            {} left out", counted(notes.dropped_rows, "row")));
+    if notes.rows_dropped > 0 {
+        lines.push(format!("            {} left out", counted(notes.rows_dropped, "row")));
     }
-    if notes.imputed_cells > 0 {
-        let cells = counted(notes.imputed_cells, "cell");
+    if notes.cells_imputed > 0 {
+        let cells = counted(notes.cells_imputed, "cell");
         lines.push(format!("            {cells} imputed by the mean of the column"));
     }
     lines

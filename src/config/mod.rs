@@ -155,7 +155,8 @@ pub struct DataConfig {
     /// Draw the response from a model of the covariates, by the seed of the repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<SimulatedResponse>,
-    /// Columns to use, by name or by number from 1. Left out: all but the response, weight, cluster and stratum.
+    /// Columns to use, by name or by number from 1; others are not read and may hold anything. Left out: all but the
+    /// response, weight, cluster and stratum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
     /// Names of all columns of the file, where it has no header.
@@ -173,7 +174,7 @@ pub struct DataConfig {
     /// Lines that begin with this character are passed over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Cells that mean "missing": `["?", "NA", ""]`.
+    /// Cells that mean "missing": `["?", "NA", ""]`. In ARFF files `?` does in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_values: Vec<String>,
     /// What happens to missing values.

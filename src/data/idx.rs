@@ -3,13 +3,14 @@
 
 use std::io::Read;
 
-use super::table::{Kind, Levels, Table};
+use super::memory;
+use super::table::{Header, Kind, Levels, Table};
 use super::text::Rules;
 use crate::config::printable;
 use crate::error::{Error, Result};
 
-/// The first dimension counts rows; all others together are columns. Of the rules, those on names, labels and the number
-/// of rows apply.
+/// The first dimension counts rows; all others together are columns. Of the rules, those on names, columns, labels and
+/// the number of rows apply.
 pub fn read(mut input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
     let shown = printable(file);
     let wrong = |what: String| Error::input(format!("{shown}: {what}"));
@@ -40,23 +41,47 @@ pub fn read(mut input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
     if rows == 0 {
         return Err(wrong("no rows of data".into()));
     }
-    // Row by row: a header that lies about the number of rows costs nothing before the file ends.
-    let mut cells = Vec::new();
-    let mut row = vec![0; width * size];
-    for _ in 0..rows {
-        input.read_exact(&mut row).map_err(short)?;
-        cells.extend(row.chunks_exact(size).map(|bytes| decode(kind, bytes)));
-    }
-    let names = match &rules.names {
-        Some(names) if names.len() == width => names.clone(),
+    let header = match &rules.names {
+        Some(names) if names.len() == width => Header::named(names.clone()),
         Some(names) => {
             let given = names.len();
             return Err(wrong(format!("{width} cells a row, and `data.names` has {given} names")));
         }
-        None if width == 1 => vec!["y".to_owned()],
-        None => (1..=width).map(|j| format!("x{j}")).collect(),
+        None => Header::numbered(width),
     };
-    let mut table = Table { kinds: vec![Kind::Number; width], names, cells };
+    let mut table = rules.used(header).map_err(|e| wrong(e.to_string()))?;
+    // Row by row: a header that lies about the number of rows costs nothing before the file ends.
+    let mut row = vec![0; width * size];
+    let room = memory::room();
+    for i in 0..rows {
+        if table.cells.len() > room {
+            let free = memory::shown(room);
+            return Err(wrong(format!(
+                "{i} of {rows} rows fill the free memory, {free}; see `data.rows`, `data.columns`"
+            )));
+        }
+        input.read_exact(&mut row).map_err(short)?;
+        for (&j, name) in table.places.iter().zip(&table.names) {
+            let cell = decode(kind, &row[j * size..][..size]);
+            if !cell.is_finite() {
+                let byte = 4 + 4 * sizes.len() + (i * width + j) * size;
+                let name = printable(name);
+                let what =
+                    format!("row {}, column \"{name}\": {cell} at byte {byte} is not a finite number", i + 1);
+                return Err(wrong(what));
+            }
+            table.cells.push(cell);
+        }
+    }
+    table.rows = rows;
+    if rows == sizes[0] {
+        let more = std::io::copy(&mut input, &mut std::io::sink()).map_err(|e| wrong(e.to_string()))?;
+        if more > 0 {
+            let data = rows * width * size;
+            return Err(wrong(format!("{more} bytes follow the {data} bytes of data that its header says")));
+        }
+    }
+    let width = table.width();
     for label in &rules.labels {
         let j = table.find(label).map_err(|e| wrong(e.to_string()))?;
         let mut levels = Levels::default();
@@ -91,6 +116,29 @@ mod tests {
         assert_eq!((table.width(), table.cells), (2, vec![1.0, 2.0, 3.0, 255.0]));
         let one = Rules { rows: Some(1), ..Rules::default() };
         assert_eq!(read(&file[..], "x", &one).unwrap().rows(), 1);
+    }
+
+    #[test]
+    fn only_the_columns_that_are_used_are_read() {
+        let file = [0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6];
+        let rules = Rules { columns: Some(vec!["x3".into(), "1".into()]), ..Rules::default() };
+        let table = read(&file[..], "x", &rules).unwrap();
+        assert_eq!((table.rows(), table.cells), (2, vec![1.0, 3.0, 4.0, 6.0]));
+    }
+
+    #[test]
+    fn what_is_not_a_number_or_too_much_is_refused_with_its_byte() {
+        let error = |file: &[u8]| read(file, "x", &Rules::default()).unwrap_err().to_string();
+        let header = [0, 0, 13, 2, 0, 0, 0, 2, 0, 0, 0, 2];
+        let cells = |last: f32| [1.0, 2.0, 3.0, last].map(f32::to_be_bytes).concat();
+        let file = |last: f32| [&header[..], &cells(last)].concat();
+        assert!(read(&file(4.0)[..], "x", &Rules::default()).is_ok());
+        assert_eq!(error(&file(f32::NAN)), "x: row 2, column \"x2\": NaN at byte 24 is not a finite number");
+        assert!(error(&file(f32::INFINITY)).contains("inf at byte 24"));
+        let long = [&file(4.0)[..], b"abc"].concat();
+        assert_eq!(error(&long), "x: 3 bytes follow the 16 bytes of data that its header says");
+        let one = Rules { rows: Some(1), ..Rules::default() };
+        assert!(read(&long[..], "x", &one).is_ok(), "what is not asked for is not read");
     }
 
     #[test]

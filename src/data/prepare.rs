@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Dataset;
 use super::design::{Design, DesignColumns, Groups};
+use super::memory;
 use super::table::{Kind, Table};
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -104,22 +105,53 @@ pub struct Recipe {
 }
 
 /// What the data became, for people. Training and test files are counted together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Notes {
     /// Rows read.
     pub rows: usize,
-    /// Columns with missing cells, and how many those are.
-    pub missing: Vec<(String, usize)>,
+    /// Rows left out because they stand for no observation.
+    #[serde(skip_serializing_if = "is_none")]
+    pub rows_of_weight_0: usize,
     /// Rows with missing cells.
-    pub missing_rows: usize,
+    pub rows_with_missing: usize,
     /// Rows left out because of them.
-    pub dropped_rows: usize,
+    pub rows_dropped: usize,
     /// Missing cells of the other rows, which get the mean of their column.
-    pub imputed_cells: usize,
+    pub cells_imputed: usize,
+    /// Columns with missing cells, and how many those are.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<String, usize>,
+    /// The same of the file of an empirical base measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Box<Notes>>,
     /// Categorical columns, with the levels of the rows that are kept, in alphabetical order.
+    #[serde(skip)]
     pub levels: Vec<(String, Vec<String>)>,
     /// Columns with their dummies, before constant ones are left out.
+    #[serde(skip)]
     pub columns: Vec<String>,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Notes {
+    /// What of the files is not in the data as it was written, in a line for each of them.
+    pub fn changes(&self) -> Vec<String> {
+        let Notes { rows, rows_of_weight_0, rows_dropped, cells_imputed, .. } = self;
+        let changes = [
+            (rows_of_weight_0, format!("{rows_of_weight_0} of {rows} rows have weight 0 and are left out")),
+            (rows_dropped, format!("{rows_dropped} of {rows} rows have missing values and are left out")),
+            (cells_imputed, format!("{cells_imputed} missing cells get the mean of their column")),
+        ];
+        let changes = changes.into_iter().filter(|(count, _)| **count > 0).map(|(_, what)| what);
+        let changes = changes.collect::<Vec<_>>().join("; ");
+        let own = Some(changes).filter(|changes| !changes.is_empty());
+        let base = self.base.iter().flat_map(|base| base.changes());
+        own.into_iter().chain(base.map(|line| format!("base measure: {line}"))).collect()
+    }
 }
 
 /// Rows with dummies and target, missing numbers still NaN: what is split and then standardised.
@@ -197,6 +229,10 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
     let mut notes = Notes::default();
     let kept = chosen.kept(&train, recipe, &mut notes)?;
     let layout = Layout::new(&train, &kept, chosen, recipe);
+    layout.check(&train)?;
+    // What the tables hold is free again when the frames are made.
+    let (rows, held) = test.as_ref().map_or((0, 0), |test| (test.rows(), test.cells.len()));
+    layout.fits(kept.len() + rows, memory::room().saturating_add(train.cells.len() + held))?;
     let test = test.map(|t| align(&train, t, &layout, recipe)).transpose()?;
     let test = test
         .map(|t| {
@@ -291,9 +327,11 @@ impl Chosen {
             is_design || recipe.missing != Missing::Mean || matches!(table.kinds[j], Kind::Levels(_))
         };
         let mut counts = vec![0; table.width()];
+        let mut absent = 0;
         let mut kept = Vec::with_capacity(table.rows());
         for (i, row) in table.cells.chunks_exact(table.width()).enumerate() {
             if self.is_absent(row) {
+                absent += 1;
                 continue;
             }
             if !row.iter().any(|v| v.is_nan()) {
@@ -302,27 +340,35 @@ impl Chosen {
             }
             let missing: Vec<usize> = self.all().filter(|&j| row[j].is_nan()).collect();
             missing.iter().for_each(|&j| counts[j] += 1);
-            notes.missing_rows += usize::from(!missing.is_empty());
+            notes.rows_with_missing += usize::from(!missing.is_empty());
             match missing.iter().find(|&&j| fatal(j)) {
                 Some(&j) if recipe.missing == Missing::Error => return Err(self.missing_cell(table, i, j)),
-                Some(_) => notes.dropped_rows += 1,
+                Some(_) => notes.rows_dropped += 1,
                 None => {
-                    notes.imputed_cells += missing.len();
+                    notes.cells_imputed += missing.len();
                     kept.push(i);
                 }
             }
         }
+        let present = table.rows() - absent;
         if kept.is_empty() {
-            let all_absent = table.cells.chunks_exact(table.width()).all(|row| self.is_absent(row));
-            let why = if all_absent { "`data.weight` 0" } else { "a missing value" };
+            let empty = self.all().find(|&j| present > 0 && counts[j] == present);
+            let why = match empty {
+                _ if present == 0 => "`data.weight` 0".into(),
+                Some(j) => {
+                    let name = printable(&table.names[j]);
+                    format!(
+                        "a missing value: column \"{name}\" has no others; leave it out of `data.columns`"
+                    )
+                }
+                None => "a missing value".to_owned(),
+            };
             return Err(Error::input(format!("every row of the data has {why}")));
         }
         notes.rows += table.rows();
+        notes.rows_of_weight_0 += absent;
         for j in self.all().filter(|&j| counts[j] > 0) {
-            match notes.missing.iter_mut().find(|(name, _)| *name == table.names[j]) {
-                Some((_, count)) => *count += counts[j],
-                None => notes.missing.push((table.names[j].clone(), counts[j])),
-            }
+            *notes.missing.entry(table.names[j].clone()).or_default() += counts[j];
         }
         Ok(kept)
     }
@@ -400,11 +446,55 @@ impl Layout {
         }
         layout
     }
+
+    /// That the columns which are asked for become any.
+    fn check(&self, table: &Table) -> Result<()> {
+        let Some(&first) = self.chosen.covariates.first().filter(|_| self.columns.is_empty()) else {
+            return Ok(());
+        };
+        Err(Error::input(format!(
+            "no column is left: \"{}\"{} a single level and so no dummy column; leave it out of `data.columns`, or set \
+             `data.dummies = \"keep_all\"`",
+            printable(&table.names[first]),
+            if self.chosen.covariates.len() > 1 { " and all others have" } else { " has" }
+        )))
+    }
+
+    /// That so many rows fit twice into a memory with room for so many cells: the data, and their layout for the kernels.
+    fn fits(&self, rows: usize, room: usize) -> Result<()> {
+        let d = self.columns.len();
+        let cells = rows.saturating_mul(d);
+        let needed = cells.saturating_mul(2);
+        if needed <= room {
+            return Ok(());
+        }
+        let size = format!(
+            "{rows} rows x {d} columns are {cells} cells, which need {} of memory, and {} are free",
+            memory::shown(needed),
+            memory::shown(room)
+        );
+        let (columns, dummies) = ("`data.columns` says which columns to use", d - self.numbers());
+        Err(Error::input(match self.levels.iter().max_by_key(|(_, levels)| levels.len()) {
+            Some((name, levels)) if 2 * dummies > d => format!(
+                "column \"{}\" has {} levels, each with a dummy column of its own: {size}; leave it out ({columns}), \
+                 group its levels, or make it `data.cluster`",
+                printable(name),
+                levels.len()
+            ),
+            _ => format!("{size}; {columns}, `data.rows` how many rows"),
+        }))
+    }
+
+    /// Columns that are no dummies.
+    fn numbers(&self) -> usize {
+        self.sources.iter().filter(|(_, level)| level.is_none()).count()
+    }
 }
 
 /// The test table with the level codes of the training table.
 fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result<Table> {
-    let mut both = Table { names: train.names.clone(), kinds: train.kinds.clone(), cells: Vec::new() };
+    let mut both = Table::new(train.header.clone(), train.places.clone());
+    both.kinds.clone_from(&train.kinds);
     both.append(padded(test, train, &layout.chosen.design), "the test data")?;
     if recipe.unseen == Unseen::Error {
         for &j in &layout.chosen.covariates {
@@ -432,9 +522,13 @@ fn padded(test: Table, train: &Table, design: &DesignColumns<usize>) -> Table {
     let pad = vec![f64::NAN; absent.len()];
     let cells =
         test.cells.chunks_exact(test.width()).flat_map(|row| row.iter().chain(&pad)).copied().collect();
-    let names = test.names.iter().chain(absent.iter().map(|&j| &train.names[j])).cloned().collect();
-    let kinds = test.kinds.iter().chain(absent.iter().map(|&j| &train.kinds[j])).cloned().collect();
-    Table { names, kinds, cells }
+    let names: Vec<String> = absent.iter().map(|&j| train.names[j].clone()).collect();
+    let mut wider = Table { cells, ..test };
+    wider.places.extend((0..names.len()).map(|k| wider.header.width() + k));
+    wider.header.names.extend_from_slice(&names);
+    wider.names.extend(names);
+    wider.kinds.extend(absent.iter().map(|&j| train.kinds[j].clone()));
+    wider
 }
 
 /// The kept rows of a table. Where columns do not become more, the cells stay where they are in memory: a table may be
@@ -512,6 +606,7 @@ fn responses(table: &Table, target: usize, recipe: &Recipe) -> Result<Vec<f64>> 
 /// Imputes and standardises the two parts of a repeat.
 pub fn finish(train: Frame, test: Option<Frame>, recipe: &Recipe) -> Result<(Dataset, Option<Dataset>)> {
     let own: Vec<Scale> = train.scales(recipe);
+    train.check_known(&own, "training")?;
     let constant = |j: &usize| own[*j].standardise && own[*j].sd == 0.0;
     let constants: Vec<usize> = (0..own.len()).filter(|j| constant(j)).collect();
     if let (Constant::Error, Some(&j), true) = (recipe.constant, constants.first(), train.n() > 0) {
@@ -523,19 +618,29 @@ pub fn finish(train: Frame, test: Option<Frame>, recipe: &Recipe) -> Result<(Dat
     }
     let dropped = if recipe.constant == Constant::Drop { constants } else { Vec::new() };
     let kept: Vec<usize> = (0..own.len()).filter(|j| dropped.binary_search(j).is_err()).collect();
-    let test = test.map(|test| {
-        let scales = match recipe.standardise_by {
-            StandardiseBy::Train => own.clone(),
-            StandardiseBy::Each => test.scales(recipe),
+    if kept.is_empty() && !own.is_empty() {
+        return Err(Error::input(format!(
+            "no column is left: all {} have the same value in all training rows, and `data.constant` is \"drop\"",
+            own.len()
+        )));
+    }
+    let scale = |test: Frame| {
+        let (scales, whose) = match recipe.standardise_by {
+            StandardiseBy::Train => (own.clone(), "training"),
+            StandardiseBy::Each => (test.scales(recipe), "test"),
         };
-        test.scaled(&scales, &kept)
-    });
+        test.check_known(&scales, whose)?;
+        Ok::<_, Error>(test.scaled(&scales, &kept))
+    };
+    let test = test.map(scale).transpose()?;
     Ok((train.scaled(&own, &kept), test))
 }
 
 /// Mean, standard deviation, and whether to use them, of one column.
 #[derive(Clone, Copy)]
 struct Scale {
+    /// Observations that have a value.
+    known: f64,
     mean: f64,
     sd: f64,
     standardise: bool,
@@ -564,6 +669,7 @@ impl Frame {
             (0..d).for_each(|j| sd[j] = (sd[j] / (n[j] - 1.0)).sqrt());
         }
         let scale = |j: usize| Scale {
+            known: n[j],
             mean: mean[j],
             sd: if sd[j] > 1e-14 * mean[j].abs() { sd[j] } else { 0.0 },
             standardise: match recipe.standardise {
@@ -573,6 +679,18 @@ impl Frame {
             },
         };
         (0..d).map(scale).collect()
+    }
+
+    /// That there is a mean for every cell that is missing; `whose` rows it is of.
+    fn check_known(&self, scales: &[Scale], whose: &str) -> Result<()> {
+        let unknown = |j: &usize| scales[*j].known == 0.0 && self.x.column(*j).iter().any(|v| v.is_nan());
+        match (0..scales.len()).find(unknown) {
+            Some(j) => Err(Error::input(format!(
+                "column \"{}\" has no value in any {whose} row, and so no mean to impute; leave it out of `data.columns`",
+                printable(&self.columns[j])
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn scaled(mut self, scales: &[Scale], kept: &[usize]) -> Dataset {
@@ -643,13 +761,66 @@ mod tests {
         assert!(error.starts_with("row 2 of the data has no value in column \"a\""), "{error}");
         let drop = Recipe { missing: Missing::Drop, ..recipe() };
         let (frame, _, notes) = frames(table(text), None, &drop).unwrap();
-        assert_eq!((frame.n(), notes.rows, notes.dropped_rows, notes.missing_rows), (2, 4, 2, 2));
-        assert_eq!(notes.missing, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
+        assert_eq!((frame.n(), notes.rows, notes.rows_dropped, notes.rows_with_missing), (2, 4, 2, 2));
+        assert_eq!(notes.missing, BTreeMap::from([("a".to_owned(), 1), ("c".to_owned(), 1)]));
+        assert_eq!(notes.changes(), ["2 of 4 rows have missing values and are left out"]);
         let mean = Recipe { missing: Missing::Mean, ..recipe() };
         let (frame, _, notes) = frames(table(text), None, &mean).unwrap();
-        assert_eq!((frame.n(), notes.dropped_rows, notes.imputed_cells), (3, 1, 1));
+        assert_eq!((frame.n(), notes.rows_dropped, notes.cells_imputed), (3, 1, 1));
         let (data, _) = finish(frame, None, &mean).unwrap();
         assert_eq!(data.x.column(0).to_vec(), [1.0, 3.0, 5.0], "imputed by the mean of 1 and 5");
+    }
+
+    #[test]
+    fn a_column_without_a_value_is_refused() {
+        let text = "a,c,y\n?,z,1\n?,x,0\n";
+        let with = |missing| {
+            let recipe = Recipe { missing, ..recipe() };
+            let (frame, _, _) = frames(table(text), None, &recipe)?;
+            finish(frame, None, &recipe)
+        };
+        let error = with(Missing::Mean).unwrap_err().to_string();
+        assert!(error.starts_with("column \"a\" has no value in any training row"), "{error}");
+        let error = with(Missing::Drop).unwrap_err().to_string();
+        assert!(error.starts_with("every row of the data has a missing value: column \"a\" has no others"));
+    }
+
+    #[test]
+    fn no_column_left_is_an_error() {
+        let recipe = |standardise| Recipe { standardise, constant: Constant::Drop, ..recipe() };
+        let one_level = frames(table("c,y\nx,1\nx,0\n"), None, &recipe(Standardise::All)).unwrap_err();
+        assert!(
+            one_level.to_string().starts_with("no column is left: \"c\" has a single level"),
+            "{one_level}"
+        );
+        let recipe = recipe(Standardise::Numeric);
+        let constant = {
+            let rules = Rules { labels: vec!["y".into()], ..Rules::default() };
+            let table = read(&b"a,y\n1,1\n1,0\n"[..], "t", &rules).unwrap();
+            let (frame, _, _) = frames(table, None, &recipe).unwrap();
+            finish(frame, None, &recipe).unwrap_err().to_string()
+        };
+        assert!(constant.starts_with("no column is left: all 1 have the same value"), "{constant}");
+    }
+
+    #[test]
+    fn data_that_do_not_fit_are_refused_with_their_size() {
+        let layout = |text: &str| {
+            let (table, recipe) = (table(text), recipe());
+            let chosen = Chosen::new(&table, &recipe).unwrap();
+            Layout::new(&table, &(0..table.rows()).collect::<Vec<_>>(), chosen, &recipe)
+        };
+        let dummies = layout("a,c,y\n1,z,1\n2,x,0\n3,w,0\n");
+        assert!(dummies.fits(3, 18).is_ok());
+        let error = dummies.fits(3, 17).unwrap_err().to_string();
+        assert!(error.starts_with("column \"c\" has 3 levels"), "{error}");
+        assert!(error.contains("3 rows x 3 columns are 9 cells"), "{error}");
+        let numbers = layout("a,b,c,y\n1,2,x,1\n1,2,z,1\n");
+        let error = numbers.fits(1_000_000_000, 1_000_000_000).unwrap_err().to_string();
+        assert!(
+            error.starts_with("1000000000 rows x 3 columns are 3000000000 cells, which need 48.0 GB"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Text into lines, and lines into cells, without a copy of either: the reading of a large file is the time it takes to
-//! look at its bytes. Quotes are as RFC 4180 has them.
+//! look at its bytes.
 
 use std::io::{self, Read};
 use std::ops::Range;
 
 use memchr::{memchr, memchr2};
+
+use crate::config::printable;
+use crate::error::Error;
 
 /// Room for text to begin with; a longer line gets more.
 const ROOM: usize = 1 << 18;
@@ -16,6 +19,56 @@ pub enum Separator {
     Byte(u8),
     /// Blanks and tabs, any number of them; those at the ends of lines count for nothing.
     Blanks,
+}
+
+/// What encloses a cell that holds a separator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quotes {
+    /// `"`, doubled within the cell, which may go on over several lines (RFC 4180).
+    Double,
+    /// `"` or `'`, after a backslash within the cell, which ends on its line.
+    Arff,
+}
+
+/// Why there is no next record.
+#[derive(Debug)]
+pub enum Fault {
+    Read(io::Error),
+    /// A quote that is never closed, on the line where it opens.
+    OpenQuote {
+        line: u64,
+    },
+    /// Text between a closing quote and the separator: most likely the quote was meant to open another cell, and all rows
+    /// since the line where the first one opened would be lost in one cell.
+    AfterQuote {
+        line: u64,
+        opened: u64,
+    },
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Fault::Read(error)
+    }
+}
+
+impl Fault {
+    /// The message for people.
+    pub fn in_file(&self, file: &str) -> Error {
+        let file = printable(file);
+        Error::input(match self {
+            Fault::Read(e) => format!("{file}: {e}"),
+            Fault::OpenQuote { line } => {
+                format!("{file}:{line}: a quote opens a cell here, and none closes it")
+            }
+            Fault::AfterQuote { line, opened } if line == opened => {
+                format!("{file}:{line}: text follows the quote that closes a cell")
+            }
+            Fault::AfterQuote { line, opened } => format!(
+                "{file}:{line}: text follows the quote that closes a cell, which a quote on line {opened} has opened"
+            ),
+        })
+    }
 }
 
 /// Text that is taken line by line.
@@ -125,6 +178,11 @@ impl<'a> Record<'a> {
         self.places.len()
     }
 
+    /// Cell `j`, from 0.
+    pub fn cell(&self, j: usize) -> &'a [u8] {
+        &self.text[self.places[j].clone()]
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> {
         let text = self.text;
         self.places.iter().map(move |place| &text[place.clone()])
@@ -140,6 +198,7 @@ pub struct Records<R> {
     lines: Lines<R>,
     cells: Cells,
     separator: Separator,
+    quotes: Quotes,
     comment: Option<u8>,
 }
 
@@ -153,8 +212,8 @@ pub struct Place {
 }
 
 impl<R: Read> Records<R> {
-    pub fn new(lines: Lines<R>, separator: Separator, comment: Option<u8>) -> Self {
-        Records { lines, cells: Cells::default(), separator, comment }
+    pub fn new(lines: Lines<R>, separator: Separator, quotes: Quotes, comment: Option<u8>) -> Self {
+        Records { lines, cells: Cells::default(), separator, quotes, comment }
     }
 
     /// Passes over lines, whatever is in them.
@@ -168,7 +227,7 @@ impl<R: Read> Records<R> {
     }
 
     /// The next record that is neither an empty line nor a comment.
-    pub fn next(&mut self) -> io::Result<Option<(Place, Record<'_>)>> {
+    pub fn next(&mut self) -> Result<Option<(Place, Record<'_>)>, Fault> {
         let mut blank = None;
         loop {
             let Some(line) = self.lines.take()? else { return Ok(None) };
@@ -182,7 +241,7 @@ impl<R: Read> Records<R> {
                 continue;
             }
             self.cells.places.clear();
-            if memchr(b'"', text).is_some() {
+            if self.quotes.occur(text) {
                 self.quoted(line)?;
                 return Ok(Some((place, Record { text: &self.cells.unquoted, places: &self.cells.places })));
             }
@@ -192,41 +251,51 @@ impl<R: Read> Records<R> {
     }
 
     /// A record some of whose cells may be quoted, and go on over several lines.
-    fn quoted(&mut self, first: Range<usize>) -> io::Result<()> {
+    fn quoted(&mut self, first: Range<usize>) -> Result<(), Fault> {
         let Cells { unquoted, places } = &mut self.cells;
         unquoted.clear();
         let mut line = self.lines.text(first).to_vec();
         let (mut at, mut start) = (0, 0);
         loop {
-            if self.separator == Separator::Blanks {
+            if self.separator == Separator::Blanks || self.quotes == Quotes::Arff {
                 at += line[at..].iter().take_while(|b| is_blank(**b)).count();
             }
             // A quote elsewhere than at the beginning of a cell is a character like others.
-            if line.get(at) == Some(&b'"') {
+            let quote = line.get(at).copied().filter(|b| self.quotes.are(*b));
+            let opened = self.lines.number();
+            if let Some(quote) = quote {
                 at += 1;
                 loop {
                     match line.get(at) {
-                        Some(b'"') if line.get(at + 1) == Some(&b'"') => at += 1,
-                        Some(b'"') => break,
+                        Some(&byte)
+                            if self.quotes.escape(quote) == byte && line.get(at + 1) == Some(&quote) =>
+                        {
+                            at += 1
+                        }
+                        Some(&byte) if byte == quote => break,
                         Some(_) => {}
-                        None => match self.lines.take()? {
+                        None => match self.lines.take()?.filter(|_| self.quotes == Quotes::Double) {
                             Some(more) => {
                                 unquoted.push(b'\n');
                                 line = self.lines.text(more).to_vec();
                                 at = 0;
                                 continue;
                             }
-                            None => break,
+                            None => return Err(Fault::OpenQuote { line: opened }),
                         },
                     }
                     unquoted.push(line[at]);
                     at += 1;
                 }
-                at = (at + 1).min(line.len());
+                at += 1;
             }
             let rest = &line[at..];
             let end = rest.iter().position(|&b| self.separator.is(b));
-            unquoted.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
+            let tail = &rest[..end.unwrap_or(rest.len())];
+            if quote.is_some() && !tail.trim_ascii().is_empty() {
+                return Err(Fault::AfterQuote { line: self.lines.number(), opened });
+            }
+            unquoted.extend_from_slice(tail);
             places.push(trimmed(unquoted, start..unquoted.len()));
             start = unquoted.len();
             match end {
@@ -237,6 +306,24 @@ impl<R: Read> Records<R> {
                 return Ok(());
             }
         }
+    }
+}
+
+impl Quotes {
+    fn are(self, byte: u8) -> bool {
+        byte == b'"' || self == Quotes::Arff && byte == b'\''
+    }
+
+    fn occur(self, text: &[u8]) -> bool {
+        match self {
+            Quotes::Double => memchr(b'"', text).is_some(),
+            Quotes::Arff => memchr2(b'"', b'\'', text).is_some(),
+        }
+    }
+
+    /// What makes a quote within a cell a character like others.
+    fn escape(self, quote: u8) -> u8 {
+        if self == Quotes::Arff { b'\\' } else { quote }
     }
 }
 
@@ -311,14 +398,43 @@ mod tests {
         }
     }
 
-    fn all(text: &[u8], separator: Separator, piece: usize) -> Vec<(u64, Vec<String>)> {
-        let mut records = Records::new(Lines::new(Pieces(text, piece)), separator, Some(b'#'));
+    type Found = Vec<(u64, Vec<String>)>;
+
+    fn read(text: &[u8], separator: Separator, quotes: Quotes, piece: usize) -> Result<Found, Fault> {
+        let mut records = Records::new(Lines::new(Pieces(text, piece)), separator, quotes, Some(b'#'));
         let mut found = Vec::new();
-        while let Some((place, record)) = records.next().unwrap() {
+        while let Some((place, record)) = records.next()? {
             let cells = record.iter().map(|c| String::from_utf8_lossy(c).into_owned()).collect();
             found.push((place.line, cells));
         }
-        found
+        Ok(found)
+    }
+
+    fn all(text: &[u8], separator: Separator, piece: usize) -> Found {
+        read(text, separator, Quotes::Double, piece).unwrap()
+    }
+
+    /// Rows between two quotes that were not meant to be a pair must not vanish into a cell.
+    #[test]
+    fn a_quote_that_is_not_closed_is_named_by_the_line_where_it_opens() {
+        let fault = |text: &str, quotes| {
+            let fault = read(text.as_bytes(), Separator::Byte(b','), quotes, 4).unwrap_err();
+            fault.in_file("t").to_string()
+        };
+        let open = fault("x,g\n1,a\n2,\"b\n3,a\n4,b\n", Quotes::Double);
+        assert_eq!(open, "t:3: a quote opens a cell here, and none closes it");
+        let pair = fault("x,g\n1,\"b\n2,a\n3,\"b\n4,a\n", Quotes::Double);
+        let says = "t:4: text follows the quote that closes a cell, which a quote on line 2 has opened";
+        assert_eq!(pair, says);
+        assert_eq!(fault("\"a\"b", Quotes::Double), "t:1: text follows the quote that closes a cell");
+        assert!(fault("1,'b\n2,'c\n", Quotes::Arff).starts_with("t:1: a quote opens"));
+    }
+
+    #[test]
+    fn arff_has_two_quotes_and_a_backslash() {
+        let text = br#"'a, b', "c 'd'",'it\'s',o'clock"#;
+        let found = read(text, Separator::Byte(b','), Quotes::Arff, 5).unwrap();
+        assert_eq!(found[0].1, ["a, b", "c 'd'", "it's", "o'clock"]);
     }
 
     #[test]
@@ -352,18 +468,34 @@ mod tests {
         fn cells_are_those_that_the_csv_crate_finds(text in "[ab1,\" \n\r]{0,40}", piece in 1usize..9) {
             // What we count as one line end, csv counts as text here and there.
             let text = text.replace("\r", "\r\n").replace("\n\n", "\n");
-            let mut reader = csv::ReaderBuilder::new()
-                .has_headers(false)
-                .flexible(true)
-                .trim(csv::Trim::All)
-                .from_reader(text.as_bytes());
-            let expected: Vec<Vec<String>> = reader
-                .byte_records()
-                .map(|r| r.unwrap().iter().map(|c| String::from_utf8_lossy(c).replace('\r', "")).collect())
-                .collect();
-            let found: Vec<Vec<String>> =
-                all(text.as_bytes(), Separator::Byte(b','), piece).into_iter().map(|(_, cells)| cells).collect();
-            prop_assert_eq!(found, expected);
+            let parsed = |text: &str| -> Vec<Vec<String>> {
+                let mut reader = csv::ReaderBuilder::new()
+                    .has_headers(false)
+                    .flexible(true)
+                    .trim(csv::Trim::All)
+                    .from_reader(text.as_bytes());
+                reader
+                    .byte_records()
+                    .map(|r| r.unwrap().iter().map(|c| String::from_utf8_lossy(c).replace('\r', "")).collect())
+                    .collect()
+            };
+            let expected = parsed(&text);
+            match read(text.as_bytes(), Separator::Byte(b','), Quotes::Double, piece) {
+                Ok(found) => {
+                    let found: Vec<Vec<String>> = found.into_iter().map(|(_, cells)| cells).collect();
+                    prop_assert_eq!(found, expected);
+                }
+                // Another line belongs to the cell that is open.
+                Err(Fault::OpenQuote { .. }) => {
+                    prop_assert_eq!(parsed(&format!("{text}\nx")).len(), expected.len());
+                }
+                // The csv crate glues such text to the cell.
+                Err(Fault::AfterQuote { .. }) => {
+                    let follows = |w: &[u8]| w[0] == b'"' && matches!(w[1], b'a' | b'b' | b'1' | b' ' | b'"');
+                    prop_assert!(text.as_bytes().windows(2).any(follows), "{}", text);
+                }
+                Err(Fault::Read(e)) => prop_assert!(false, "{}", e),
+            }
         }
     }
 }

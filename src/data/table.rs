@@ -38,25 +38,30 @@ impl Levels {
     }
 }
 
-/// Columns by name; cells by rows, each a number, the code of a level, or NaN.
+/// The columns of a file, those that nobody asked for too.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
+pub struct Header {
     pub names: Vec<String>,
-    pub kinds: Vec<Kind>,
-    pub cells: Vec<f64>,
+    /// The file has no names, and these are x1, x2, …
+    pub numbered: bool,
 }
 
-impl Table {
+impl Header {
+    /// Names for so many columns without any.
+    pub fn numbered(width: usize) -> Header {
+        let names = match width {
+            1 => vec!["y".to_owned()],
+            _ => (1..=width).map(|j| format!("x{j}")).collect(),
+        };
+        Header { names, numbered: true }
+    }
+
+    pub fn named(names: Vec<String>) -> Header {
+        Header { names, numbered: false }
+    }
+
     pub fn width(&self) -> usize {
         self.names.len()
-    }
-
-    pub fn rows(&self) -> usize {
-        if self.names.is_empty() { 0 } else { self.cells.len() / self.names.len() }
-    }
-
-    pub fn column(&self, j: usize) -> impl Iterator<Item = f64> + '_ {
-        self.cells.iter().skip(j).step_by(self.width()).copied()
     }
 
     /// Place of a column by name, or by number from 1.
@@ -82,6 +87,46 @@ impl Table {
         };
         Err(Error::input(format!("the data have no column \"{}\"{hint}", printable(name))))
     }
+}
+
+/// The columns of a file that are used, by name; cells by rows, each a number, the code of a level, or NaN.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    pub names: Vec<String>,
+    pub kinds: Vec<Kind>,
+    pub cells: Vec<f64>,
+    /// There may be rows without a cell: those of a file none of whose columns is used.
+    pub rows: usize,
+    /// All columns of the file, and the places of the used ones among them.
+    pub header: Header,
+    pub places: Vec<usize>,
+}
+
+impl Table {
+    /// No rows yet of the columns at these places of a file, all of them numbers.
+    pub fn new(header: Header, places: Vec<usize>) -> Table {
+        let names = places.iter().map(|&j| header.names[j].clone()).collect();
+        Table { names, kinds: vec![Kind::Number; places.len()], header, places, ..Table::default() }
+    }
+
+    pub fn width(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn column(&self, j: usize) -> impl Iterator<Item = f64> + '_ {
+        self.cells.iter().skip(j).step_by(self.width()).copied()
+    }
+
+    /// Place among the used columns of the one with this name, or this number, from 1, in the file.
+    pub fn find(&self, name: &str) -> Result<usize> {
+        let place = self.header.find(name)?;
+        let unread = || Error::input(format!("column \"{}\" of the data was not read", printable(name)));
+        self.places.iter().position(|&p| p == place).ok_or_else(unread)
+    }
 
     /// The same table with its columns in the order of `names`; `None` if it has others.
     pub fn reordered(self, names: &[String]) -> Option<Table> {
@@ -97,19 +142,31 @@ impl Table {
         let cells =
             self.cells.chunks_exact(width).flat_map(|row| order.iter().map(move |&j| row[j])).collect();
         let kinds = order.iter().map(|&j| self.kinds[j].clone()).collect();
-        Some(Table { names: names.to_vec(), kinds, cells })
+        let places = order.iter().map(|&j| self.places[j]).collect();
+        Some(Table { names: names.to_vec(), kinds, cells, places, ..self })
     }
 
     /// The first `rows` rows.
     pub fn truncate(&mut self, rows: usize) {
-        self.cells.truncate(rows * self.width());
+        self.rows = self.rows.min(rows);
+        self.cells.truncate(self.rows * self.width());
     }
 
     /// Another file of the same table below this one; levels keep their names.
     pub fn append(&mut self, other: Table, file: &str) -> Result<()> {
-        if self.width() == 0 {
+        if self.header.width() == 0 {
             *self = other;
             return Ok(());
+        }
+        // Without names, a column is known by its number alone.
+        let (here, there) = (&self.header, &other.header);
+        if here.numbered && there.numbered && here.width() != there.width() {
+            return Err(Error::input(format!(
+                "{}: {} cells a row, and {} in the training data",
+                printable(file),
+                there.width(),
+                here.width()
+            )));
         }
         let differ = format!(
             "{}: its columns ({}) are not those of the training data ({})",
@@ -139,6 +196,7 @@ impl Table {
                 }
             }
         }
+        self.rows += other.rows;
         if self.cells.is_empty() {
             self.cells = other.cells;
         } else {

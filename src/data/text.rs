@@ -1,12 +1,12 @@
 //! Delimited text, whitespace-separated text and ARFF into a [`Table`]. What is not clean is refused with its place;
 //! nothing is repaired silently.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
-use super::decimal;
-use super::records::{Lines, Record, Records, Separator};
-use super::table::{Kind, Levels, Table};
+use super::records::{Fault, Lines, Quotes, Record, Records, Separator};
+use super::table::{Header, Kind, Levels, Table};
+use super::{decimal, memory};
 use crate::config::printable;
 use crate::error::{Error, Result};
 
@@ -29,11 +29,15 @@ pub struct Rules {
     pub comment: Option<u8>,
     /// Cells that mean "missing".
     pub missing: Vec<String>,
+    /// The columns to read besides `labels`, `groups` and `weight`; `None`: all. What is in the others is not looked at.
+    pub columns: Option<Vec<String>>,
     pub categorical: Categorical,
     /// Columns whose cells are texts whatever they look like: targets.
     pub labels: Vec<String>,
     /// Such columns that a file may lack: clusters, strata.
     pub groups: Vec<String>,
+    /// A column of numbers that a file may lack.
+    pub weight: Option<String>,
     /// Characters to cut off the end of the texts of `labels`.
     pub strip: String,
     /// Read no more rows than this.
@@ -63,12 +67,30 @@ impl Default for Rules {
             skip_lines: 0,
             comment: None,
             missing: Vec::new(),
+            columns: None,
             categorical: Categorical::Columns(Vec::new()),
             labels: Vec::new(),
             groups: Vec::new(),
+            weight: None,
             strip: String::new(),
             rows: None,
         }
+    }
+}
+
+impl Rules {
+    /// The columns to read of a file with this header, in its order.
+    pub(super) fn used(&self, header: Header) -> Result<Table> {
+        let Some(columns) = &self.columns else {
+            let all = (0..header.width()).collect();
+            return Ok(Table::new(header, all));
+        };
+        let needed = columns.iter().chain(&self.labels).map(|name| header.find(name));
+        let mut places = needed.collect::<Result<Vec<usize>>>()?;
+        places.extend(self.groups.iter().chain(&self.weight).filter_map(|name| header.find(name).ok()));
+        places.sort_unstable();
+        places.dedup();
+        Ok(Table::new(header, places))
     }
 }
 
@@ -97,6 +119,10 @@ struct Builder {
     strip: Vec<u8>,
     /// Places of the columns that `strip` is for.
     labels: Vec<usize>,
+    /// The only texts that a column may have, where the file declares them.
+    declared: Vec<Option<HashSet<Vec<u8>>>>,
+    /// So many cells fit into memory.
+    room: usize,
     file: String,
     bad: Vec<String>,
     bad_count: usize,
@@ -104,25 +130,31 @@ struct Builder {
 
 impl<'a, R: Read> Reader<'a, R> {
     pub(super) fn new(lines: Lines<R>, file: &str, rules: &'a Rules, separator: Separator) -> Self {
-        let records = Records::new(lines, separator, rules.comment);
+        let quotes = if rules.syntax == Syntax::Arff { Quotes::Arff } else { Quotes::Double };
+        let records = Records::new(lines, separator, quotes, rules.comment);
         Reader { records, rules, builder: Builder::new(file, rules) }
     }
 
-    /// A table whose columns are known.
-    pub(super) fn with(mut self, table: Table) -> Result<Self> {
-        self.builder.table = table;
-        self.builder.settle_labels(self.rules)?;
+    /// For a file whose columns are known, each a number or one of the texts that are declared.
+    pub(super) fn with(mut self, header: Header, declared: Vec<Option<HashSet<Vec<u8>>>>) -> Result<Self> {
+        let builder = &mut self.builder;
+        builder.use_columns(self.rules, header)?;
+        builder.declared = builder.table.places.iter().map(|&j| declared[j].clone()).collect();
+        for (kind, _) in builder.table.kinds.iter_mut().zip(&builder.declared).filter(|(_, d)| d.is_some()) {
+            *kind = Kind::Levels(Levels::default());
+        }
+        builder.settle_labels(self.rules)?;
         Ok(self)
     }
 
     pub(super) fn read(self) -> Result<Table> {
         let Reader { mut records, rules, mut builder } = self;
         let file = builder.file.clone();
-        let broken = |e: std::io::Error| Error::input(format!("{file}: {e}"));
+        let broken = |fault: Fault| fault.in_file(&file);
         let mut looked_at: Vec<(u64, Vec<Vec<u8>>)> = Vec::new();
-        let known = builder.table.width() > 0;
+        let known = builder.table.header.width() > 0;
         let (mut first, mut started) = (!known, known);
-        records.skip(rules.skip_lines).map_err(broken)?;
+        records.skip(rules.skip_lines).map_err(|e| broken(e.into()))?;
         while let Some((place, record)) = records.next().map_err(broken)? {
             // A lone blank line is a missing value to one reader and nothing to another: ask instead of guessing. With
             // comments, it may be one of those.
@@ -133,7 +165,7 @@ impl<'a, R: Read> Reader<'a, R> {
                 continue;
             }
             if started {
-                builder.row(place.line, record.len(), record.iter());
+                builder.row(place.line, record.len(), |j| record.cell(j));
             } else {
                 // Kinds of columns are settled on the first rows, which then are read like all others.
                 looked_at.push((place.line, record.to_vec()));
@@ -144,6 +176,9 @@ impl<'a, R: Read> Reader<'a, R> {
             }
             if rules.rows.is_some_and(|rows| builder.table.rows() >= rows) {
                 break;
+            }
+            if builder.table.cells.len() > builder.room {
+                return Err(builder.too_large(place.line));
             }
         }
         if !started && !first {
@@ -163,8 +198,8 @@ impl Builder {
         let is_header =
             rules.header.unwrap_or_else(|| rules.names.is_none() && looks_like_header(record, rules));
         let width = record.len();
-        let names = match &rules.names {
-            Some(names) if names.len() == width => names.clone(),
+        let header = match &rules.names {
+            Some(names) if names.len() == width => Header::named(names.clone()),
             Some(names) => {
                 let message = format!(
                     "{}: {} cells a row, and `data.names` has {} names",
@@ -174,13 +209,17 @@ impl Builder {
                 );
                 return Err(Error::input(message));
             }
-            None if is_header => self.header(record)?,
-            None if width == 1 => vec!["y".to_owned()],
-            None => (1..=width).map(|j| format!("x{j}")).collect(),
+            None if is_header => Header::named(self.header(record)?),
+            None => Header::numbered(width),
         };
-        self.table.kinds = vec![Kind::Number; names.len()];
-        self.table.names = names;
+        self.use_columns(rules, header)?;
         Ok(is_header)
+    }
+
+    fn use_columns(&mut self, rules: &Rules, header: Header) -> Result<()> {
+        self.table = rules.used(header).map_err(|e| self.in_file(e))?;
+        self.declared = vec![None; self.table.width()];
+        Ok(())
     }
 
     fn header(&self, record: &Record) -> Result<Vec<String>> {
@@ -204,25 +243,27 @@ impl Builder {
     fn settle(&mut self, rules: &Rules, looked_at: &mut Vec<(u64, Vec<Vec<u8>>)>) -> Result<()> {
         self.settle_kinds(rules, looked_at)?;
         for (line, cells) in looked_at.drain(..) {
-            self.row(line, cells.len(), cells.iter().map(Vec::as_slice));
+            self.row(line, cells.len(), |j| &cells[j]);
         }
         Ok(())
     }
 
-    /// Adds a row, or notes what is wrong with it.
-    fn row<'c>(&mut self, line: u64, len: usize, cells: impl Iterator<Item = &'c [u8]>) {
-        let width = self.table.width();
+    /// Adds a row, or notes what is wrong with it. Cells that are not used are only counted.
+    fn row<'c>(&mut self, line: u64, len: usize, cell: impl Fn(usize) -> &'c [u8]) {
+        let width = self.table.header.width();
         if len != width {
             self.refuse(format!("{}:{line}: {len} cells where {width} are expected", self.file));
             return;
         }
-        for (j, cell) in cells.enumerate() {
+        for j in 0..self.table.width() {
+            let cell = cell(self.table.places[j]);
             let value = self.value(j, cell);
             self.table.cells.push(value.unwrap_or(f64::NAN));
             if let Err(why) = value {
                 self.refuse(self.place(line, j, cell, why));
             }
         }
+        self.table.rows += 1;
     }
 
     fn new(file: &str, rules: &Rules) -> Self {
@@ -231,6 +272,8 @@ impl Builder {
             missing: rules.missing.iter().map(|m| m.as_bytes().to_vec()).collect(),
             strip: rules.strip.as_bytes().to_vec(),
             labels: Vec::new(),
+            declared: Vec::new(),
+            room: memory::room(),
             file: printable(file),
             bad: Vec::new(),
             bad_count: 0,
@@ -239,25 +282,22 @@ impl Builder {
 
     /// Which columns hold levels: those the config says, or those that look it.
     fn settle_kinds(&mut self, rules: &Rules, first: &[(u64, Vec<Vec<u8>>)]) -> Result<()> {
-        let wanted: Vec<usize> = match &rules.categorical {
-            Categorical::Columns(columns) => columns
-                .iter()
-                .map(|c| self.table.find(c))
-                .collect::<Result<_>>()
-                .map_err(|e| self.in_file(e))?,
+        let texts: HashSet<usize> = match &rules.categorical {
+            Categorical::Columns(columns) => {
+                let places = columns.iter().map(|c| self.table.header.find(c)).collect::<Result<_>>();
+                places.map_err(|e| self.in_file(e))?
+            }
             Categorical::Auto => {
-                let texts = |j: usize| {
-                    let text = |(_, cells): &(u64, Vec<Vec<u8>>)| {
-                        cells
-                            .get(j)
-                            .is_some_and(|c| !self.is_missing(c) && number(c).is_err() && !c.is_empty())
-                    };
-                    first.iter().any(text)
-                };
-                (0..self.table.width()).filter(|&j| texts(j)).collect()
+                let is_text = |c: &Vec<u8>| !self.is_missing(c) && number(c).is_err() && !c.is_empty();
+                let has_text = |j: &usize| first.iter().any(|(_, cells)| cells.get(*j).is_some_and(is_text));
+                self.table.places.iter().copied().filter(has_text).collect()
             }
         };
-        wanted.into_iter().for_each(|j| self.table.kinds[j] = Kind::Levels(Levels::default()));
+        for (kind, place) in self.table.kinds.iter_mut().zip(&self.table.places) {
+            if texts.contains(place) {
+                *kind = Kind::Levels(Levels::default());
+            }
+        }
         self.settle_labels(rules)
     }
 
@@ -293,6 +333,10 @@ impl Builder {
                 std::str::from_utf8(cell).map_err(|_| "is not valid UTF-8")?;
                 let kept = |b: &u8| !self.labels.contains(&j) || !self.strip.contains(b);
                 let end = cell.iter().rposition(kept).map_or(0, |last| last + 1);
+                let known = |texts: &HashSet<Vec<u8>>| texts.contains(cell) || texts.contains(&cell[..end]);
+                if !self.declared[j].as_ref().is_none_or(known) {
+                    return Err("is not among the values that its @attribute declares");
+                }
                 Ok(levels.code(&cell[..end]) as f64)
             }
         }
@@ -301,7 +345,7 @@ impl Builder {
     fn place(&self, line: u64, j: usize, cell: &[u8], why: &str) -> String {
         let text = clip(&printable(&String::from_utf8_lossy(cell)));
         let name = printable(&self.table.names[j]);
-        format!("{}:{line}: column \"{name}\" ({}): \"{text}\" {why}", self.file, j + 1)
+        format!("{}:{line}: column \"{name}\" ({}): \"{text}\" {why}", self.file, self.table.places[j] + 1)
     }
 
     fn refuse(&mut self, message: String) {
@@ -309,6 +353,18 @@ impl Builder {
         if self.bad.len() < LISTED {
             self.bad.push(message);
         }
+    }
+
+    /// What has been read fills the memory, and there is more.
+    fn too_large(&self, line: u64) -> Error {
+        Error::input(format!(
+            "{}:{line}: {} rows x {} columns are all that fits into the free memory, {}; `data.columns` says which columns \
+             to read, `data.rows` how many rows",
+            self.file,
+            self.table.rows(),
+            self.table.width(),
+            memory::shown(self.room)
+        ))
     }
 
     fn finish(self) -> Result<Table> {
@@ -319,7 +375,7 @@ impl Builder {
             }
             return Err(Error::input(message));
         }
-        if self.table.cells.is_empty() {
+        if self.table.rows() == 0 {
             return Err(Error::input(format!("{}: no rows of data", self.file)));
         }
         Ok(self.table)
@@ -355,7 +411,9 @@ fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
         Err(_) if text.contains(['\t', ';']) => {
             Err("is not a number; `data.delimiter` says what separates cells")
         }
-        Err(_) => Err("is not a number; `data.categorical` names columns of text"),
+        Err(_) => Err(
+            "is not a number; `data.categorical` names columns of text, `data.columns` the only ones to use",
+        ),
     }
 }
 
@@ -429,6 +487,44 @@ mod tests {
         };
         let table = parse(b"junk\n1,2\n3,4\n", rules).unwrap();
         assert_eq!((table.names, table.cells), (vec!["a".to_owned(), "b".to_owned()], vec![1.0, 2.0]));
+    }
+
+    #[test]
+    fn only_the_columns_that_are_used_are_read() {
+        let text = b"id,a,note,b,w\nq,1,\xff,3,5\nr,2,,4,6\n";
+        let used = |columns: &[&str]| Rules {
+            columns: Some(columns.iter().map(|c| c.to_string()).collect()),
+            weight: Some("w".into()),
+            ..Rules::default()
+        };
+        let table = parse(text, used(&["b", "2"])).unwrap();
+        assert_eq!(table.names, ["a", "b", "w"], "in the order of the file");
+        assert_eq!((table.rows(), &table.cells[..]), (2, &[1.0, 3.0, 5.0, 2.0, 4.0, 6.0][..]));
+        let places = ["2", "a", "4", "b"].map(|name| table.find(name).unwrap());
+        assert_eq!(places, [0, 0, 1, 1], "numbers are those of the file");
+        let bare = Rules { header: Some(false), ..used(&["3", "x1"]) };
+        let blanks = Rules { syntax: Syntax::Whitespace, ..bare };
+        assert_eq!(parse(b"1 a 3\n4 b 6\n", blanks).unwrap().cells, [1.0, 3.0, 4.0, 6.0]);
+        let auto = Rules { categorical: Categorical::Auto, ..used(&["a"]) };
+        assert_eq!(parse(text, auto).unwrap().kinds, [Kind::Number, Kind::Number]);
+        let error = |text: &[u8], columns: &[&str]| parse(text, used(columns)).unwrap_err();
+        assert!(
+            error(text, &["notes"])
+                .contains("t.csv: the data have no column \"notes\"; did you mean \"note\"?")
+        );
+        assert!(error(text, &["6"]).contains("no column \"6\""));
+        assert!(error(b"a,b\n1,x\n2\n", &["a"]).contains("t.csv:3: 1 cells where 2 are expected"));
+        assert!(error(text, &["id"]).starts_with("t.csv:2: column \"id\" (1): \"q\" is not a number"));
+    }
+
+    #[test]
+    fn a_table_ends_with_the_memory() {
+        let rules = Rules::default();
+        let mut reader =
+            Reader::new(Lines::new(&b"a,b\n1,2\n3,4\n5,6\n"[..]), "t.csv", &rules, Separator::Byte(b','));
+        reader.builder.room = 3;
+        let error = reader.read().unwrap_err().to_string();
+        assert!(error.starts_with("t.csv:3: 2 rows x 2 columns are all that fits"), "{error}");
     }
 
     #[test]

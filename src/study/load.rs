@@ -71,8 +71,8 @@ impl Sources {
             let in_train =
                 |e: Error| Error::input(format!("{}: {e}", printable(&files.as_slice().join(", "))));
             // By name from here on: a column that a test file lacks changes the numbers of the others.
-            let design = sources.recipe.design.find(&train).map_err(in_train)?;
-            sources.recipe.design = design.names(&train);
+            let config = &by_name(config, &train).map_err(in_train)?;
+            sources.recipe = recipe(config);
             let test = match &config.test {
                 Some(test) => Some(sources.read_part(
                     test,
@@ -101,11 +101,12 @@ impl Sources {
             };
         }
         if let Some(BaseConfig::Empirical(base)) = experiment.prior.as_ref().and_then(|p| p.base.as_ref()) {
-            let (file, rules) = (&base.file, rules(config, &sources.recipe, None));
-            let table = sources.read_file(file, &rules, config, search)?;
-            let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
+            let file = &base.file;
             // The columns of the data, whatever their order here.
             let columns = sources.columns().map(<[String]>::to_vec);
+            let rules = Rules { columns: columns.clone(), ..rules(config, &sources.recipe, None) };
+            let table = sources.read_file(file, &rules, config, search)?;
+            let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
             // Historical rows count by their weights if they have them; clusters and strata are of the data only.
             let weight = sources.recipe.design.weight.clone().filter(|w| table.names.contains(w));
             let recipe = Recipe {
@@ -113,7 +114,8 @@ impl Sources {
                 design: DesignColumns { weight, ..DesignColumns::default() },
                 ..sources.recipe.clone()
             };
-            let (frame, _, _) = prepare::frames(table, None, &recipe).map_err(in_file)?;
+            let (frame, _, notes) = prepare::frames(table, None, &recipe).map_err(in_file)?;
+            sources.notes.base = Some(Box::new(notes));
             sources.history = Some(Arc::new(prepare::finish(frame, None, &recipe).map_err(in_file)?.0));
         }
         Ok(sources)
@@ -259,6 +261,7 @@ fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
         skip_lines: config.skip_lines.unwrap_or(0),
         comment: byte(&config.comment),
         missing: config.missing_values.clone(),
+        columns: config.columns.clone(),
         categorical: match &config.categorical {
             None => Categorical::Columns(Vec::new()),
             Some(CategoricalConfig::Columns(columns)) => Categorical::Columns(columns.clone()),
@@ -266,9 +269,35 @@ fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
         },
         labels: config.target.iter().cloned().collect(),
         groups: recipe.design.texts(),
+        weight: recipe.design.weight.clone(),
         strip: config.strip.clone().unwrap_or_default(),
         rows,
     }
+}
+
+/// The same with the names that columns have in the training data for their numbers, and without the texts of columns
+/// that are not used.
+fn by_name(config: &DataConfig, train: &Table) -> Result<DataConfig> {
+    let header = &train.header;
+    let name = |column: &String| header.find(column).map(|j| header.names[j].clone());
+    let names = |columns: &Vec<String>| columns.iter().map(name).collect::<Result<Vec<String>>>();
+    let design = recipe(config).design.find(train)?.names(train);
+    let categorical = match &config.categorical {
+        Some(CategoricalConfig::Columns(columns)) => {
+            let used = |name: &String| train.names.contains(name);
+            Some(CategoricalConfig::Columns(names(columns)?.into_iter().filter(used).collect()))
+        }
+        other => other.clone(),
+    };
+    Ok(DataConfig {
+        columns: config.columns.as_ref().map(names).transpose()?,
+        target: config.target.as_ref().map(name).transpose()?,
+        weight: design.weight,
+        cluster: design.cluster,
+        stratify: design.stratify,
+        categorical,
+        ..config.clone()
+    })
 }
 
 fn recipe(config: &DataConfig) -> Recipe {
@@ -292,27 +321,28 @@ fn recipe(config: &DataConfig) -> Recipe {
 }
 
 /// The label column to the right of the covariates.
-fn beside(table: Table, labels: Table) -> Result<Table> {
+fn beside(mut table: Table, labels: Table) -> Result<Table> {
     if table.rows() != labels.rows() {
         let message = format!("{} rows of data and {} labels", table.rows(), labels.rows());
         return Err(Error::input(message));
     }
-    if table.names.iter().any(|n| n == LABELS) {
+    if table.header.names.iter().any(|n| n == LABELS) {
         return Err(Error::input(format!("the data have a column \"{LABELS}\" besides the file of labels")));
     }
     // From the last row to the first, each moves up by the labels before it: no second copy of the table.
     let (width, wider) = (table.width(), table.width() + 1);
-    let mut cells = table.cells;
+    let mut cells = std::mem::take(&mut table.cells);
     cells.resize(labels.cells.len() * wider, 0.0);
     for (i, &label) in labels.cells.iter().enumerate().rev() {
         cells.copy_within(i * width..(i + 1) * width, i * wider);
         cells[i * wider + width] = label;
     }
-    Ok(Table {
-        cells,
-        names: table.names.into_iter().chain(labels.names).collect(),
-        kinds: table.kinds.into_iter().chain(labels.kinds).collect(),
-    })
+    table.cells = cells;
+    table.places.push(table.header.width());
+    table.header.names.push(LABELS.to_owned());
+    table.names.extend(labels.names);
+    table.kinds.extend(labels.kinds);
+    Ok(table)
 }
 
 /// Responses drawn from a model of the covariates.

@@ -133,7 +133,7 @@ fn number_in_block(name: &str, block: &str) -> Option<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::table::Kind;
+    use crate::data::table::Header;
 
     fn names(k: usize, d: usize) -> Vec<String> {
         let matrix =
@@ -143,7 +143,8 @@ mod tests {
 
     fn table(header: &str, rows: &[&[f64]]) -> Table {
         let names: Vec<String> = header.split(',').map(str::to_owned).collect();
-        Table { kinds: vec![Kind::Number; names.len()], names, cells: rows.concat() }
+        let table = Table::new(Header::named(names.clone()), (0..names.len()).collect());
+        Table { rows: rows.len(), cells: rows.concat(), ..table }
     }
 
     #[test]
