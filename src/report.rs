@@ -12,6 +12,7 @@ use crate::bayes::convergence::Convergence;
 use crate::bayes::importance::Weights;
 use crate::bayes::settings::NutsSettings;
 use crate::bootstrap::Draw;
+use crate::data::prepare::Notes;
 use crate::evaluate::{ByRestarts, Estimate, nan_for_null};
 use crate::math::{mean, sd};
 use crate::model::Model;
@@ -279,6 +280,9 @@ pub struct Report {
     pub metrics: BTreeMap<String, OverRepeats>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathReport>,
+    /// What the files became; absent where data are simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Notes>,
 }
 
 /// What was varied along a path.
@@ -335,7 +339,20 @@ impl Report {
             }
         }
         let metrics = values.into_iter().filter_map(|(name, v)| Some((name, OverRepeats::of(&v)?))).collect();
-        Report { name: name.to_owned(), method: method.to_owned(), label, repeats, metrics, path: None }
+        Report {
+            name: name.to_owned(),
+            method: method.to_owned(),
+            label,
+            repeats,
+            metrics,
+            path: None,
+            data: None,
+        }
+    }
+
+    /// The report with what the files of the study became.
+    pub fn of_data(self, data: Option<Notes>) -> Report {
+        Report { data, ..self }
     }
 
     /// The report of a path, whose settings stand where repeats do.

@@ -39,6 +39,9 @@ pub fn run(args: RunArgs) -> Result<()> {
     if !args.quiet && study.seed_was_drawn() {
         note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
     }
+    if !args.quiet {
+        study.notes().changes().iter().for_each(|line| note(line));
+    }
     let clock = Clock::start();
     let outputs = Outputs::create(&study, &args, &folder)?;
     let (report, outputs) = sample(&study, &args, outputs, &pool, &cancel)?;
@@ -203,6 +206,7 @@ fn sample(
     bar.finish_and_clear();
     let experiment = &study.experiment;
     let report = Report::new(&experiment.name, experiment.method.name(), label(experiment), repeats);
+    let report = report.of_data(study.file_notes());
     let report = match &experiment.path {
         Some(path) => report.of_path(PathReport {
             parameter: path.parameter.clone(),
@@ -300,6 +304,7 @@ impl Results<'_> {
             command: std::env::args().collect(),
             samples: if files.contains(samples) { samples.clone() } else { String::new() },
             inputs: self.study.inputs().to_vec(),
+            data: self.study.file_notes(),
             status,
             outputs: files.iter().map(hash).collect::<Result<_>>()?,
         })

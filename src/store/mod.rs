@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::printable;
 use crate::data::files::fingerprint;
+use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::report::Report;
 use crate::samples::Format;
@@ -256,6 +257,9 @@ pub struct Manifest {
     #[serde(default = "usual_samples")]
     pub samples: String,
     pub inputs: Vec<Input>,
+    /// What the inputs became; absent where data are simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Notes>,
     /// Draws by status.
     pub status: std::collections::BTreeMap<String, usize>,
     /// SHA-256 of every result file.

@@ -205,6 +205,11 @@ impl Study {
         &self.sources.notes
     }
 
+    /// The same, if there were files.
+    pub fn file_notes(&self) -> Option<Notes> {
+        Some(self.notes().clone()).filter(|notes| notes.rows > 0 || notes.base.is_some())
+    }
+
     /// Records the files that starts are read from. One that is missing is reported where it is used, with its line.
     fn record_starts(&mut self) -> Result<()> {
         let sampler = &self.experiment.sampler;
@@ -869,6 +874,15 @@ fn static_problems(document: &Document, experiment: &Experiment) -> Vec<Problem>
     }
     if data.delimiter.as_ref().is_some_and(|d| d.len() != 1 || matches!(d.as_str(), "\"" | "\n" | "\r")) {
         say("data.delimiter", "`data.delimiter` must be one ASCII character".into());
+    }
+    for (i, name) in data.names.iter().flatten().enumerate() {
+        let before = data.names.iter().flatten().take(i).position(|other| other == name);
+        if let Some(twin) = before {
+            let message = format!("the name \"{}\" is that of column {} too", printable(name), twin + 1);
+            say(&format!("data.names[{i}]"), message);
+        } else if name.is_empty() {
+            say(&format!("data.names[{i}]"), format!("column {} has no name", i + 1));
+        }
     }
     let sampler = &experiment.sampler;
     if sampler.fixed_init.is_some() {

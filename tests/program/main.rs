@@ -15,3 +15,4 @@ mod methods;
 mod path;
 mod scaling;
 mod support;
+mod tables;
