@@ -61,9 +61,9 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Every search failed: θ is no draw.
+    /// No search found a minimum: θ is no draw.
     pub fn failed(&self) -> bool {
-        self.minimum.status == Status::Failed
+        self.minimum.status.is_lost()
     }
 
     /// How many restarts ended in the minimum that won.

@@ -1,6 +1,7 @@
 //! Parameters of interest. A model is a loss with a way to minimise it; adding one is a file and a line below.
 
 mod gmm;
+mod identify;
 mod logistic;
 mod mean;
 mod median;
@@ -63,7 +64,7 @@ models! {
 /// What a model is built for.
 pub struct Context<'a> {
     pub train: &'a Dataset,
-    /// Concentration of the prior.
+    /// Concentration of the prior of the bootstrap; 0 for conventional Bayes, and for what is centred on it.
     pub alpha: f64,
     /// n + α, with n the number of observations: the posterior's sample size, which turns a loss into posterior standard deviations.
     pub mass: f64,
@@ -162,6 +163,12 @@ pub trait Model: Send + Sync {
     /// How many draws the model likes to have in a block.
     fn block_size(&self) -> usize {
         1
+    }
+
+    /// What keeps the loss from having one minimum on these data, whatever their weights: keys below `model.<name>`, and
+    /// why. `None` if no data could, or if it is a matter of the draw.
+    fn flaws(&self, _train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+        None
     }
 
     /// log f_θ(yᵢ) of every row into `out`; false if the loss is not a likelihood.

@@ -61,21 +61,40 @@ pub enum Status {
     MaxIter,
     /// The loss was not a finite number.
     Failed,
-    /// The weighted data are separable and there is no penalty: the loss has no minimum, only a direction.
+    /// The responses of the weighted data are separable and nothing holds the coefficients: the loss has no minimum, only a
+    /// direction.
     Separated,
     /// No search, but a trajectory of NUTS that met an energy error too large to trust.
     Divergent,
+    /// Columns of the weighted data depend on each other and there is no penalty: the loss has no single minimum.
+    Unidentified,
 }
 
 impl Status {
-    pub const ALL: [Status; 6] = [
+    pub const ALL: [Status; 7] = [
         Status::Ok,
         Status::Collapsed,
         Status::MaxIter,
         Status::Failed,
         Status::Separated,
         Status::Divergent,
+        Status::Unidentified,
     ];
+
+    /// There is no minimum, or none was found: θ is where a search was left, and no draw.
+    pub fn is_lost(self) -> bool {
+        matches!(self, Status::Failed | Status::Separated | Status::Unidentified)
+    }
+
+    /// The number that stands for it in a table of draws.
+    pub fn code(self) -> f64 {
+        f64::from(self as u8)
+    }
+
+    /// Whether a number from a table of draws stands for a draw that is lost.
+    pub fn is_lost_code(code: f64) -> bool {
+        Status::ALL.iter().any(|s| s.is_lost() && s.code() == code)
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -85,6 +104,7 @@ impl Status {
             Status::Failed => "failed",
             Status::Separated => "separated",
             Status::Divergent => "divergent",
+            Status::Unidentified => "unidentified",
         }
     }
 }

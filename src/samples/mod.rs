@@ -58,7 +58,7 @@ pub struct Sample {
 impl Sample {
     /// θ is no draw.
     pub fn failed(&self) -> bool {
-        self.status == Status::Failed
+        self.status.is_lost()
     }
 
     /// The statistics in the order of the columns; repeat and draw are counted from 1.
@@ -69,7 +69,7 @@ impl Sample {
             self.objective,
             self.restart as f64,
             self.iterations as f64,
-            f64::from(self.status as u8),
+            self.status.code(),
         ];
         common.into_iter().chain(self.extra.iter().copied()).collect()
     }

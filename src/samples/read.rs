@@ -203,12 +203,12 @@ impl Samples {
         self.scan(0..self.parameters().len(), |_, theta| each(places.iter().map(|&j| theta[j]).collect()))
     }
 
-    /// The parameters `names` of every draw of one repeat, counted from 1, but those that failed.
+    /// The parameters `names` of every draw of one repeat, counted from 1, but those that are lost.
     pub fn of_repeat(&self, names: &[String], repeat: usize) -> Result<Vec<Vec<f64>>> {
         let places = self.places(names)?;
         let mut found = Vec::new();
         self.scan(0..self.parameters().len(), |statistics, theta| {
-            if statistics[REPEAT] == repeat as f64 && statistics[STATUS] != f64::from(Status::Failed as u8) {
+            if statistics[REPEAT] == repeat as f64 && !Status::is_lost_code(statistics[STATUS]) {
                 found.push(places.iter().map(|&j| theta[j]).collect());
             }
             true
@@ -216,8 +216,8 @@ impl Samples {
         Ok(found)
     }
 
-    /// A summary of every parameter, over all draws or those of one repeat. Where a search failed, it left θ somewhere,
-    /// and that is no draw.
+    /// A summary of every parameter, over all draws or those of one repeat. Where there is no minimum, a search left θ
+    /// somewhere, and that is no draw.
     pub fn summarise(&self, repeat: Option<usize>) -> Result<Vec<Summary>> {
         let most = match self.source {
             Source::Text => TEXT_STRIP,
@@ -238,7 +238,7 @@ impl Samples {
             let first = summaries.len();
             let mut groups = Groups::default();
             self.scan(first..first + strip.columns.len(), |statistics, theta| {
-                let failed = statistics[STATUS] == f64::from(Status::Failed as u8);
+                let failed = Status::is_lost_code(statistics[STATUS]);
                 if failed || repeat.is_some_and(|r| statistics[REPEAT] != r as f64) {
                     return true;
                 }

@@ -113,7 +113,27 @@ impl Study {
         study.record_starts()?;
         study.resolve()?;
         study.trial(0)?;
+        study.check_data()?;
         Ok(study)
+    }
+
+    /// That the data of every repeat have a minimum to be found, before the first is sampled.
+    fn check_data(&self) -> Result<()> {
+        let data = &self.experiment.data;
+        let alike = data.split.is_none() && data.simulate.is_none() && data.response.is_none();
+        for repeat in 0..if alike { 1 } else { self.repeats() } {
+            let seed = self.seed(repeat);
+            let train = self.data(seed)?.train;
+            let Some(mut flaws) = self.model(&train)?.flaws(&train) else { return Ok(()) };
+            if self.repeats() > 1 && !alike {
+                let place = format!(" (repeat {}, seed {})", repeat + 1, seed.0);
+                flaws.iter_mut().for_each(|(_, why)| *why += &place);
+            }
+            if !flaws.is_empty() {
+                return Err(self.model_problems(flaws));
+            }
+        }
+        Ok(())
     }
 
     /// The values of the settings of the path; none if there is no path.
@@ -148,7 +168,10 @@ impl Study {
     fn check_path(&self) -> Result<()> {
         let Some(path) = &self.experiment.path else { return Ok(()) };
         for t in 0..self.settings().len() {
-            self.decode_setting(t)?;
+            // Where a setting takes the penalty away, the data must do without.
+            if matches!(&self.decode_setting(t)?.1.model, ModelConfig::Logistic(c) if c.is_free()) {
+                self.setting(t)?;
+            }
         }
         let first = self.setting(0)?;
         let names = first.parameters(&first.trial(0)?);
@@ -383,16 +406,21 @@ impl Study {
 
     fn model(&self, train: &Dataset) -> Result<Arc<dyn Model>> {
         let alpha = self.experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
-        let context =
-            Context { train, alpha, mass: train.mass() + alpha, optimiser: &self.experiment.optimiser };
-        self.experiment.model.build(&context).map(Arc::from).map_err(|problems| {
-            let name = self.experiment.model.name();
-            let place = |(key, why): (&str, String)| {
-                let key = format!("model.{name}.{key}");
-                self.document.problem(&key, format!("`{key}` {why}"))
-            };
-            self.document.problems(problems.into_iter().map(place).collect()).into()
-        })
+        let mass = train.mass() + alpha;
+        // Conventional Bayes, which MDP-NPL begins with, has no pseudo-samples: what the data leave open stays open.
+        let alpha = if self.experiment.method == Method::Npl { alpha } else { 0.0 };
+        let context = Context { train, alpha, mass, optimiser: &self.experiment.optimiser };
+        self.experiment.model.build(&context).map(Arc::from).map_err(|problems| self.model_problems(problems))
+    }
+
+    /// Keys below the model's table, and what is wrong with them.
+    fn model_problems(&self, problems: Vec<(&'static str, String)>) -> Error {
+        let name = self.experiment.model.name();
+        let place = |(key, why): (&str, String)| {
+            let key = format!("model.{name}.{key}");
+            self.document.problem(&key, format!("`{key}` {why}"))
+        };
+        self.document.problems(problems.into_iter().map(place).collect()).into()
     }
 
     fn prior(&self, rows: &Rows, model: &dyn Model) -> Result<Prior> {

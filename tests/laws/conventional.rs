@@ -117,7 +117,7 @@ fn case_weights_are_repeated_rows() {
 /// Where λ is integrated out by quadrature, the hierarchy leaves the marginal prior, constant included.
 #[test]
 fn the_marginal_prior_is_the_hierarchy_without_its_precisions() {
-    let data = Dataset::unnamed(Array2::zeros((1, 1)), Some(Array1::zeros(1)));
+    let data = Dataset::unnamed(Array2::zeros((2, 1)), Some(Array1::from(vec![0.0, 1.0])));
     let penalty = "penalty = { student_t = { a = 1.3, b = 0.6 } }";
     let hierarchy = model(&format!("[logistic]\n{penalty}"), &data);
     let marginal = model(&format!("[logistic]\nard = \"marginal\"\n{penalty}"), &data);

@@ -1,6 +1,7 @@
 //! Logistic regression with a penalty: l = −y log η − (1 − y) log(1 − η) + γ g(β), η = σ(βᵀx + β₀), eq. (14). The
 //! intercept is not penalised.
 
+mod flaws;
 mod ground;
 mod joint;
 mod metric;
@@ -21,10 +22,11 @@ use crate::data::Dataset;
 use crate::kernel::lanes::{along, dots};
 use crate::kernel::logistic::{log_density, student_t, student_t_curvatures};
 use crate::kernel::{Level, Line, Scalar};
+use crate::optim::Minimum;
 use crate::optim::lbfgs::{BlockObjective, Settings};
-use crate::optim::{Minimum, Status};
 use crate::process::base::BernoulliResponse;
-use crate::process::{BaseMeasure, Measure, Part};
+use crate::process::{BaseMeasure, Measure};
+use flaws::{Observed, constant};
 use ground::Ground;
 use joint::RegressionJoint;
 use metric::Shared;
@@ -75,6 +77,11 @@ pub enum Penalty {
 }
 
 impl Config {
+    /// Nothing holds the coefficients.
+    pub fn is_free(&self) -> bool {
+        self.penalty == Penalty::None || self.gamma.as_ref().is_some_and(|g| g.value(1.0) == 0.0)
+    }
+
     pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
         let Some(y) = &context.train.y else {
             return Err(vec![(
@@ -89,10 +96,13 @@ impl Config {
             )]);
         }
         let gamma = self.gamma.as_ref().map_or(context.one_over_n(), |g| g.value(context.one_over_n()));
-        let free = gamma == 0.0 || self.penalty == Penalty::None;
-        if free && context.alpha == 0.0 && (y.sum() == 0.0 || y.sum() == y.len() as f64) {
-            let message = "is needed: the response is constant, and without one the intercept has no minimum";
-            return Err(vec![("penalty", message.into())]);
+        if context.alpha == 0.0 && constant(y) {
+            let message = format!(
+                "cannot help: every training response is {}, and the intercept, which has no penalty, then has no minimum; \
+                 the data need responses of both classes",
+                y[0]
+            );
+            return Err(vec![("penalty", message)]);
         }
         // Precisions are parameters if n γ = 1: the penalty is then minus the log prior that they leave.
         let possible = match self.penalty {
@@ -117,6 +127,8 @@ impl Config {
             level: Level::current(),
             block: (WEIGHTS / y.len().max(1)).clamp(SMALLEST_BLOCK, BLOCK),
             metric: OnceLock::new(),
+            prior: context.alpha > 0.0,
+            observed: OnceLock::new(),
             stack: OnceLock::new(),
         }))
     }
@@ -137,6 +149,10 @@ struct Logistic {
     block: usize,
     /// Second-order information that all draws share.
     metric: OnceLock<Shared>,
+    /// There are pseudo-samples.
+    prior: bool,
+    /// What the observed rows by themselves identify.
+    observed: OnceLock<Observed>,
     /// The observed rows and those that pseudo-samples are taken from, where these are others that all draws share.
     stack: OnceLock<Dataset>,
 }
@@ -225,17 +241,6 @@ impl Logistic {
         })
     }
 
-    /// All atoms of F are on the right side.
-    fn separates(&self, theta: &[f64], f: &Measure) -> bool {
-        let (beta, intercept) = theta.split_at(self.d());
-        let beta = ndarray::ArrayView1::from(beta);
-        let right = |part: &Part, k: usize| {
-            let margin = part.row(k).dot(&beta) + intercept[0];
-            part.w[k] == 0.0 || if part.response(k) == Some(1.0) { margin > 0.0 } else { margin < 0.0 }
-        };
-        f.parts().all(|part| (0..part.w.len()).all(|k| right(&part, k)))
-    }
-
     /// The searches of draws that live on the same rows.
     fn minimise_on_the_same_rows(&self, searches: &[Search]) -> Vec<Minimum> {
         let (ground, responses) = Ground::new(self, searches.iter().map(|s| s.f));
@@ -275,18 +280,16 @@ impl Model for Logistic {
         let alike = |a: &Search, b: &Search| a.f.shares_rows_with(b.f);
         let mut minima: Vec<Minimum> =
             searches.chunk_by(alike).flat_map(|searches| self.minimise_on_the_same_rows(searches)).collect();
-        if self.penalty == Penalty::None {
-            for (minimum, search) in minima.iter_mut().zip(searches) {
-                if minimum.status != Status::Failed && self.separates(&minimum.theta, search.f) {
-                    minimum.status = Status::Separated;
-                }
-            }
-        }
+        self.mark_flaws(searches, &mut minima);
         minima
     }
 
     fn block_size(&self) -> usize {
         self.block
+    }
+
+    fn flaws(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+        self.flaws_of(train)
     }
 
     fn is_likelihood(&self) -> bool {
@@ -338,6 +341,8 @@ fn test_model(d: usize, penalty: Penalty) -> Logistic {
         level: Level::Plain,
         block: 16,
         metric: OnceLock::new(),
+        prior: false,
+        observed: OnceLock::new(),
         stack: OnceLock::new(),
     }
 }

@@ -1,0 +1,176 @@
+//! Where the regression has no minimum, or more than one. A penalty holds every coefficient (all of them grow without bound
+//! in β), but not the intercept, which needs responses of both classes. Without a penalty see [`identify`].
+//!
+//! Without pseudo-samples all this is known of the data, before any draw. With them it is if the data are sound: more atoms take
+//! nothing away. If they are not, each draw's own atoms decide.
+//!
+//! [`identify`]: crate::model::identify
+
+use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
+
+use super::{Logistic, Penalty};
+use crate::data::Dataset;
+use crate::model::Search;
+use crate::model::identify::{Basis, Labelled, columns_of, separates_alone};
+use crate::optim::{Minimum, Status};
+use crate::process::{Masses, Measure};
+
+/// Columns that a message names.
+const LISTED: usize = 5;
+/// Share of a row's mass below which a response cannot be told from rounding, neither here nor by the loss.
+const ROUNDING: f64 = 1e-12;
+
+/// All responses are equal, and there are some.
+pub fn constant(y: &Array1<f64>) -> bool {
+    y.first().is_some_and(|first| y.iter().all(|y| y == first))
+}
+
+/// What the observed rows identify.
+pub enum Observed {
+    /// All there is: no draw is worse.
+    Sound,
+    /// With a penalty: the responses are all the same.
+    Constant,
+    /// Without one: the rows are separable, or their columns dependent.
+    Flawed(Basis),
+}
+
+impl Observed {
+    fn new(model: &Logistic, data: &Dataset) -> Observed {
+        let y = data.y.as_ref().expect("regression data have responses");
+        if model.penalty != Penalty::None {
+            return if y.is_empty() || constant(y) { Observed::Constant } else { Observed::Sound };
+        }
+        let basis = Basis::new(data.x.view());
+        let sound = basis.is_full() && basis.separation(&labelled(y.view())).is_none();
+        if sound { Observed::Sound } else { Observed::Flawed(basis) }
+    }
+}
+
+fn labelled(y: ArrayView1<f64>) -> Vec<Labelled> {
+    y.iter().map(|&y| if y == 1.0 { 1.0 } else { -1.0 }).enumerate().collect()
+}
+
+impl Logistic {
+    /// The statuses of draws whose atoms have no minimum, or more than one, whatever the searches found.
+    pub(super) fn mark_flaws(&self, searches: &[Search], minima: &mut [Minimum]) {
+        for (minimum, search) in minima.iter_mut().zip(searches) {
+            let observed = self.observed.get_or_init(|| Observed::new(self, search.f.observed()));
+            let found = match observed {
+                Observed::Sound => return,
+                Observed::Constant => one_class(search.f).then_some(Status::Separated),
+                Observed::Flawed(basis) => flaw(basis, search.f),
+            };
+            if let Some(status) = found.filter(|_| minimum.status != Status::Failed) {
+                minimum.status = status;
+            }
+        }
+    }
+
+    /// What is wrong with the data, as problems of the config.
+    pub(super) fn flaws_of(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+        if self.penalty != Penalty::None || self.prior {
+            return None;
+        }
+        let (basis, rows) = (Basis::new(train.x.view()), labelled(train.y.as_ref()?.view()));
+        let needed = if self.gamma == 0.0 { "is needed, and `gamma` above 0" } else { "is needed" };
+        let cure = "give a penalty (\"ridge\", `student_t`, \"lasso\")";
+        let mut flaws = Vec::new();
+        if basis.spans_all_rows() {
+            let message = format!(
+                "{needed}: {} columns and an intercept fit any responses of {} rows, and without one the loss has no \
+                 minimum: coefficients grow for ever; {cure}, or use fewer columns",
+                train.d(),
+                train.n()
+            );
+            return Some(vec![("penalty", message)]);
+        }
+        if let Some(direction) = basis.separation(&rows) {
+            let alone: Vec<usize> =
+                (0..train.d()).filter(|&j| separates_alone(train.x.column(j), &rows)).collect();
+            let how = match alone.len() {
+                0 => format!("by a combination of {}", names(train, &columns_of(&direction))),
+                1 => format!("by {} alone", names(train, &alone)),
+                _ => format!("by each of {}", names(train, &alone)),
+            };
+            let message = format!(
+                "{needed}: the two classes are separated {how}, and without one the loss has no minimum: coefficients \
+                 grow for ever; {cure}, or leave columns out"
+            );
+            flaws.push(("penalty", message));
+        }
+        if !basis.aliased.is_empty() {
+            let alias = |a: &crate::model::identify::Alias| {
+                let column = names(train, &[a.column]);
+                match a.of.len() {
+                    0 => format!("{column} is constant"),
+                    1 => format!("{column} repeats {} (up to scale and a constant)", names(train, &a.of)),
+                    _ => format!("{column} is a combination of {} (up to a constant)", names(train, &a.of)),
+                }
+            };
+            let mut listed: Vec<String> = basis.aliased.iter().take(LISTED).map(alias).collect();
+            let more = basis.aliased.len().saturating_sub(LISTED);
+            listed.extend((more > 0).then(|| format!("{more} more columns are like that")));
+            let message = format!(
+                "{needed}: {}, and without one their coefficients are not identified: any start is a minimum; {cure}, or \
+                 leave such columns out",
+                listed.join(", ")
+            );
+            flaws.push(("penalty", message));
+        }
+        Some(flaws)
+    }
+}
+
+/// Names of columns, a few of them.
+fn names(train: &Dataset, columns: &[usize]) -> String {
+    let name = |&j: &usize| format!("`{}`", crate::config::printable(&train.columns[j]));
+    let shown: Vec<String> = columns.iter().take(LISTED).map(name).collect();
+    let more = columns.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &more
+}
+
+/// The responses that each row has in a draw, by more than rounding; rows are counted from `first`.
+fn labels(first: usize, masses: &Masses) -> Vec<Labelled> {
+    let rows = masses.mass.iter().zip(&masses.response).enumerate();
+    let parts = rows.flat_map(|(i, (mass, one))| [(i, 1.0, *one, mass), (i, -1.0, mass - one, mass)]);
+    let counts = parts.filter(|(_, _, part, mass)| *part > ROUNDING * **mass);
+    counts.map(|(i, sign, ..)| (first + i, sign)).collect()
+}
+
+fn one_class(f: &Measure) -> bool {
+    let (observed, others) = f.masses();
+    let others = others.map_or(Vec::new(), |others| labels(0, &others));
+    let mut signs = labels(0, &observed).into_iter().chain(others).map(|(_, sign)| sign);
+    signs.next().is_none_or(|first| signs.all(|sign| sign == first))
+}
+
+/// What is wrong with the atoms of a draw without a penalty; `basis` is that of the observed rows.
+fn flaw(basis: &Basis, f: &Measure) -> Option<Status> {
+    let (observed, others) = f.masses();
+    let mut rows = labels(0, &observed);
+    let all;
+    let basis = match others {
+        None => basis,
+        Some(others) => {
+            // The rows that the draw has atoms on, and no more.
+            let mut own = labels(0, &others);
+            let mut picked: Vec<usize> = own.iter().map(|(i, _)| *i).collect();
+            picked.dedup();
+            let place = |i: usize| picked.binary_search(&i).expect("picked just now");
+            own.iter_mut().for_each(|(i, _)| *i = observed.rows.n() + place(*i));
+            rows.extend(own);
+            let x = others.rows.x.select(Axis(0), &picked);
+            let x: Array2<f64> =
+                concatenate(Axis(0), &[observed.rows.x.view(), x.view()]).expect("columns are alike");
+            all = Basis::new(x.view());
+            &all
+        }
+    };
+    if basis.separation(&rows).is_some() {
+        Some(Status::Separated)
+    } else {
+        (!basis.is_full()).then_some(Status::Unidentified)
+    }
+}
