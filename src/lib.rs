@@ -12,7 +12,7 @@
 //! - [`bootstrap`]: Algorithms 1 to 4
 //! - [`bayes`]: conventional Bayes, for comparison: NUTS, ADVI, importance sampling
 //! - [`ordered`]: work on all threads, results in order
-//! - [`samples`], [`evaluate`], [`report`]: draws, and numbers made of them
+//! - [`samples`], [`evaluate`], [`report`], [`warnings`]: draws, numbers made of them, and how far to trust those
 //! - [`study`], [`runner`]: an experiment, checked and run
 //! - [`store`]: the run directory; the only place that writes files
 //! - [`kernel`]: the hot loops, compiled for AVX-512, AVX2 and plain code
@@ -42,3 +42,4 @@ pub mod runner;
 pub mod samples;
 pub mod store;
 pub mod study;
+pub mod warnings;

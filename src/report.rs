@@ -1,6 +1,6 @@
 //! What a run says about itself: one entry per repeat, and mean, sd and standard error over repeats.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,7 @@ use crate::bayes::convergence::Convergence;
 use crate::bayes::importance::Weights;
 use crate::bayes::settings::NutsSettings;
 use crate::bootstrap::Draw;
+use crate::data::Dataset;
 use crate::data::prepare::Notes;
 use crate::evaluate::{ByRestarts, Estimate, nan_for_null};
 use crate::math::{mean, sd};
@@ -19,6 +20,7 @@ use crate::model::Model;
 use crate::optim::Status;
 use crate::restarts::{Adequacy, AdequacySum};
 use crate::samples::Sample;
+use crate::warnings::warnings;
 
 /// Header of `report.csv`.
 pub const HEADER: &str = "repeat,seed,method,n_train,n_test,draws,lppd,mse,accuracy,sparsity,seconds";
@@ -44,11 +46,45 @@ pub struct Repeat {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparsity: Option<Estimate>,
     pub diagnostics: Diagnostics,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observations: Option<Observations>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_restarts: Vec<ByRestarts>,
     /// The ELBO on the way of a variational fit: `elbo.csv`.
     #[serde(skip)]
     pub elbo: Vec<ElboPoint>,
+}
+
+/// What the training rows count for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Observations {
+    /// Σ cᵢ, the number of observations.
+    pub mass: f64,
+    /// Every case weight is a whole number.
+    pub whole_weights: bool,
+    /// Rows are drawn by clusters.
+    pub clustered: bool,
+    /// Weights of a draw that are free: rows, or clusters, but one in each stratum. Of the bootstrap without pseudo-samples
+    /// only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_weights: Option<usize>,
+}
+
+impl Observations {
+    /// Of these rows; `bootstrap` if the weights of a draw are all there is to it.
+    pub fn of(train: &Dataset, bootstrap: bool) -> Observations {
+        let design = &train.design;
+        let stratum = |i: usize| design.strata().map_or(0, |(groups, _)| groups.of[i]);
+        let cluster = |i: usize| design.clusters().map_or(i, |groups| groups.of[i]);
+        let units: HashSet<(usize, usize)> = (0..train.n()).map(|i| (stratum(i), cluster(i))).collect();
+        let strata = design.strata().map_or(1, |(groups, _)| groups.count);
+        Observations {
+            mass: train.mass(),
+            whole_weights: design.weights().is_none_or(|c| c.iter().all(|c| c.fract() == 0.0)),
+            clustered: design.clusters().is_some(),
+            free_weights: bootstrap.then(|| units.len().saturating_sub(strata)),
+        }
+    }
 }
 
 /// How the draws of a repeat were found.
@@ -240,8 +276,9 @@ impl DiagnosticsSum {
 }
 
 impl Diagnostics {
-    pub fn failed(&self) -> usize {
-        self.status.get(Status::Failed.name()).copied().unwrap_or(0)
+    /// Draws with this status.
+    pub fn count(&self, status: Status) -> usize {
+        self.status.get(status.name()).copied().unwrap_or(0)
     }
 }
 
@@ -274,6 +311,9 @@ pub struct Report {
     pub method: String,
     /// A few words on how the draws were made, for tables.
     pub label: String,
+    /// What a reader must know before any of the numbers: plain sentences.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// One per repeat; of a path, one per setting.
     pub repeats: Vec<Repeat>,
     /// Over repeats; nothing is averaged over the settings of a path.
@@ -339,15 +379,9 @@ impl Report {
             }
         }
         let metrics = values.into_iter().filter_map(|(name, v)| Some((name, OverRepeats::of(&v)?))).collect();
-        Report {
-            name: name.to_owned(),
-            method: method.to_owned(),
-            label,
-            repeats,
-            metrics,
-            path: None,
-            data: None,
-        }
+        let (name, method) = (name.to_owned(), method.to_owned());
+        Report { name, method, label, warnings: Vec::new(), repeats, metrics, path: None, data: None }
+            .judged()
     }
 
     /// The report with what the files of the study became.
@@ -357,7 +391,13 @@ impl Report {
 
     /// The report of a path, whose settings stand where repeats do.
     pub fn of_path(self, path: PathReport) -> Report {
-        Report { metrics: BTreeMap::new(), path: Some(path), ..self }
+        Report { metrics: BTreeMap::new(), path: Some(path), ..self }.judged()
+    }
+
+    /// The report with the warnings that its facts call for.
+    pub fn judged(self) -> Report {
+        let rounds = if self.path.is_some() { "settings" } else { "repeats" };
+        Report { warnings: warnings(&self.repeats, rounds), ..self }
     }
 
     /// `elbo.csv`, if there was a variational fit.
@@ -376,7 +416,13 @@ impl Report {
         self.repeats.iter().map(|r| r.draws).sum()
     }
 
-    pub fn failed(&self) -> usize {
-        self.repeats.iter().map(|r| r.diagnostics.failed()).sum()
+    /// Draws with this status.
+    pub fn count(&self, status: Status) -> usize {
+        self.repeats.iter().map(|r| r.diagnostics.count(status)).sum()
+    }
+
+    /// Draws that are none: failed, separated or not identified.
+    pub fn lost(&self) -> usize {
+        Status::ALL.into_iter().filter(|s| s.is_lost()).map(|s| self.count(s)).sum()
     }
 }

@@ -19,6 +19,7 @@ use npl::data::files::SearchPath;
 use npl::error::Error;
 use npl::kernel::Level;
 use npl::model::STARTERS;
+use npl::report::Report;
 use npl::study::Study;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -67,6 +68,12 @@ fn print(bytes: &[u8]) -> Result<()> {
 /// A line to standard error; unlike `eprintln!`, a full or closed one is not a panic.
 fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The warnings of a run to standard error, where standard output is for programs.
+fn note_warnings(report: &Report) -> Result<()> {
+    text::warnings(report).lines().for_each(note);
+    Ok(())
 }
 
 /// An experiment file with its overrides, checked and with its data read.

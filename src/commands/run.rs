@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use npl::config::printable;
 use npl::error::Error;
 use npl::kernel::Level;
+use npl::optim::Status;
 use npl::path::SettingDraws;
 use npl::report::{HEADER, PathReport, Repeat, Report};
 use npl::runner::{label, run_repeat, statistics};
@@ -320,7 +321,8 @@ fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
     }
     let folder = printable(&out.display().to_string());
     let text = format!(
-        "{}written to {folder}; `npl summary {folder}` shows the posterior\n",
+        "{}{}written to {folder}; `npl summary {folder}` shows the posterior\n",
+        text::warnings(report),
         summary::diagnostics(report)
     );
     if args.json || args.samples.is_some() {
@@ -330,15 +332,28 @@ fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
     print(text.as_bytes())
 }
 
+/// Whether few enough draws are lost, and few enough not at their minimum.
 fn enough_succeeded(study: &Study, report: &Report) -> Result<()> {
-    let (failed, draws) = (report.failed(), report.draws());
-    let allowed = study.experiment.sampler.max_failed.get();
-    if failed as f64 > allowed * draws as f64 {
-        let message = format!(
-            "{failed} of {draws} draws failed, more than sampler.max_failed = {allowed} allows; they are kept, with \
-             status__ 3"
-        );
-        return Err(Error::FailedDraws(message).into());
+    let (sampler, draws) = (&study.experiment.sampler, report.draws());
+    let lost = report.lost();
+    let what = if lost == report.count(Status::Failed) { "failed" } else { "have no minimum" };
+    let limits = [
+        (lost, what, "max_failed", sampler.max_failed.get()),
+        (
+            report.count(Status::MaxIter),
+            "ran out of iterations",
+            "max_unconverged",
+            sampler.max_unconverged.get(),
+        ),
+    ];
+    let over = |(count, what, key, allowed): &(usize, &str, &str, f64)| {
+        (*count as f64 > allowed * draws as f64)
+            .then(|| format!("{count} of {draws} draws {what}, more than sampler.{key} = {allowed} allows"))
+    };
+    let over: Vec<String> = limits.iter().filter_map(over).collect();
+    if over.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let message = format!("{}; they are kept, and their status__ tells them", over.join("; "));
+    Err(Error::FailedDraws(message).into())
 }

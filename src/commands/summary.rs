@@ -9,8 +9,8 @@ use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport,
 use npl::samples::{Samples, Summary};
 use npl::store;
 
-use super::print;
-use super::text::{number, percent, render, seconds};
+use super::text::{number, percent, render, seconds, warnings};
+use super::{note_warnings, print};
 use crate::cli::{Format, SummaryArgs};
 
 /// More parameters than this are not listed for people; the files have them all.
@@ -30,9 +30,11 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     }
     let parameters = Samples::open(&store::samples_of(&args.run)?)?.summarise(args.repeat)?;
     if args.format == Format::Csv {
-        return print(Summary::table(&parameters).as_bytes());
+        print(Summary::table(&parameters).as_bytes())?;
+        return note_warnings(&report);
     }
-    let mut out = render(&rows(&parameters), args.format);
+    let mut out = heading(&report);
+    out += &render(&rows(&parameters), args.format);
     if parameters.len() > LISTED {
         out += &format!("… and {} more in summary.csv\n", parameters.len() - LISTED);
     }
@@ -47,12 +49,19 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     print(out.as_bytes())
 }
 
+/// The warnings, before anything that they are about.
+fn heading(report: &Report) -> String {
+    let warnings = warnings(report);
+    if warnings.is_empty() { warnings } else { warnings + "\n" }
+}
+
 /// Medians and 80 % intervals along a path: some settings of some parameters; the file has them all.
 fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<()> {
     let file = args.run.join(store::PATH);
     if args.format == Format::Csv {
         let text = std::fs::read(&file).map_err(|e| Error::input(format!("{}: {e}", file.display())))?;
-        return print(&text);
+        print(&text)?;
+        return note_warnings(report);
     }
     let points = npl::path::read(&file)?;
     let settings = path.values.len();
@@ -72,7 +81,8 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
         let front = [(t + 1).to_string(), path.values[t].clone()];
         rows.push(front.into_iter().chain(parameters.iter().map(cell)).collect());
     }
-    let mut out = render(&rows, args.format);
+    let mut out = heading(report);
+    out += &render(&rows, args.format);
     out += &format!("(median [10 %, 90 %] of the widest parameters; {} has all)\n\n", store::PATH);
     out += &diagnostics(report);
     print(out.as_bytes())
@@ -201,9 +211,6 @@ fn conventional(each: &[&Diagnostics]) -> String {
             smallest(|c| c.min_ess_bulk),
             smallest(|c| c.min_ess_tail)
         );
-        if worst.max_rhat.is_nan() || worst.max_rhat > MIXED {
-            out += "            the chains have not mixed: these draws are not the posterior, only where chains went\n";
-        }
     }
     let fits: Vec<&AdviReport> = each.iter().filter_map(|d| d.advi.as_ref()).collect();
     if let Some(first) = fits.first() {
@@ -231,9 +238,6 @@ fn conventional(each: &[&Diagnostics]) -> String {
     }
     out
 }
-
-/// R̂ below which chains count as mixed (Vehtari et al. 2021).
-const MIXED: f64 = 1.01;
 
 /// LPPD had there been fewer restarts.
 fn by_restarts(report: &Report) -> String {

@@ -7,8 +7,8 @@ use npl::math::{mean, sd};
 use npl::report::{Diagnostics, OverRepeats, Report};
 use npl::store;
 
-use super::print;
 use super::text::{percent, render};
+use super::{note_warnings, print};
 use crate::cli::{Format, TableArgs};
 
 pub fn table(args: TableArgs) -> Result<()> {
@@ -23,7 +23,23 @@ pub fn table(args: TableArgs) -> Result<()> {
     if args.format != Format::Csv && reports.iter().any(|r| r.repeats.len() > 1) {
         out += "\nmean ± sd over repeats (standard error of the mean)\n";
     }
-    print(out.as_bytes())
+    if args.format != Format::Csv {
+        out += &below(&reports);
+        return print(out.as_bytes());
+    }
+    print(out.as_bytes())?;
+    reports.iter().try_for_each(note_warnings)
+}
+
+/// The warnings of all runs.
+fn below(reports: &[Report]) -> String {
+    let line = |report: &Report| {
+        let name = printable(&report.name);
+        let lines = report.warnings.iter().map(|w| format!("warning: {name}: {}\n", printable(w)));
+        lines.collect::<String>()
+    };
+    let lines: String = reports.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// A column per run.
@@ -48,7 +64,7 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
         row("accuracy %", &metric("accuracy")),
         row("sparsity %", &metric("sparsity")),
         row("seconds", &metric("seconds")),
-        row("failed", &|r| r.failed().to_string()),
+        row("failed", &|r| r.lost().to_string()),
     ];
     let worst = |f: fn(&Diagnostics) -> Option<f64>, pick: fn(f64, f64) -> f64, digits: usize| {
         move |r: &Report| {

@@ -1,6 +1,7 @@
 //! Tables for people and programs.
 
 use npl::config::printable;
+use npl::report::Report;
 use npl::samples::{self, quoted};
 
 use crate::cli::Format;
@@ -67,6 +68,11 @@ pub fn number(value: f64, error: f64) -> String {
     let decimals = from_error.clamp(0, 8) as usize;
     let plain = format!("{value:.decimals$}");
     if value != 0.0 && (value.abs() >= 1e7 || value.abs() < 1e-4) { format!("{value:.3e}") } else { plain }
+}
+
+/// The warnings of a run, a line each.
+pub fn warnings(report: &Report) -> String {
+    report.warnings.iter().map(|w| format!("warning: {}\n", printable(w))).collect()
 }
 
 /// A share in per cent.

@@ -352,13 +352,21 @@ pub struct SamplerConfig {
     /// Stop restarting before R when enough has been seen. Left out: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopRule>,
-    /// Share of draws that may fail before the run counts as failed (exit code 3).
+    /// Share of draws that may have no minimum (failed, separated, unidentified) before the run counts as failed (exit code
+    /// 3).
     #[serde(default = "none_failed")]
     pub max_failed: Probability,
+    /// Share of draws that may run out of iterations before the run counts as failed (exit code 3).
+    #[serde(default = "few_unconverged")]
+    pub max_unconverged: Probability,
 }
 
 fn none_failed() -> Probability {
     Probability::new(0.0).expect("a probability")
+}
+
+fn few_unconverged() -> Probability {
+    Probability::new(0.01).expect("a probability")
 }
 
 /// θ_init of FI-NPL, Algorithm 4.

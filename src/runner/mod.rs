@@ -13,7 +13,7 @@ use crate::data::Dataset;
 use crate::error::Result;
 use crate::evaluate::{Dealing, Densities, OnTest, Sparsity, densities};
 use crate::model::Model;
-use crate::report::{Diagnostics, DiagnosticsSum, Repeat};
+use crate::report::{Diagnostics, DiagnosticsSum, Observations, Repeat};
 use crate::samples::{self, Sample};
 use crate::study::{Study, Trial};
 
@@ -29,6 +29,7 @@ pub fn run_repeat(
 ) -> Result<Repeat> {
     let trial = study.trial(repeat)?;
     let started = Instant::now();
+    let bootstrap = study.experiment.method.is_bootstrap() && trial.prior.alpha() == 0.0;
     let facts = Repeat {
         repeat: repeat + 1,
         seed: trial.seed.0,
@@ -41,6 +42,7 @@ pub fn run_repeat(
         accuracy: None,
         sparsity: None,
         diagnostics: Diagnostics::default(),
+        observations: Some(Observations::of(&trial.train, bootstrap)),
         by_restarts: Vec::new(),
         elbo: Vec::new(),
     };

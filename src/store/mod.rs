@@ -314,7 +314,9 @@ pub fn utc(seconds: u64) -> String {
 
 /// The report of a finished run.
 pub fn read_report(run: &Path) -> Result<Report> {
-    read_json(run, REPORT_JSON)
+    let report: Report = read_json(run, REPORT_JSON)?;
+    // One of an older version may have the facts and not the warnings.
+    Ok(if report.warnings.is_empty() { report.judged() } else { report })
 }
 
 /// The file of draws of a run: its manifest knows the name. Without a manifest it is the usual one.

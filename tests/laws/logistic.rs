@@ -210,7 +210,8 @@ fn with_a_prior_each_draw_is_judged_by_its_own_atoms() {
     let mut counts = [0, 0];
     for draw in &draws {
         let f = trial.prior.posterior_draw(&trial.train, trial.seed, draw.index);
-        let (mass, ones) = f.responses();
+        let (masses, _) = f.masses();
+        let (mass, ones) = (masses.mass, masses.response);
         let has = |i: usize, one: bool| if one { ones[i] } else { mass[i] - ones[i] } > 1e-12 * mass[i];
         let lowest_one = (0..6).find(|&i| has(i, true)).unwrap();
         let highest_zero = (0..6).rev().find(|&i| has(i, false)).unwrap();
@@ -257,7 +258,8 @@ fn a_constant_response_is_refused_whatever_the_penalty() {
     let (draws, trial) = (run(&text), study(&text).trial(0).unwrap());
     for draw in &draws {
         let f = trial.prior.posterior_draw(&trial.train, trial.seed, draw.index);
-        let (mass, ones) = f.responses();
+        let (masses, _) = f.masses();
+        let (mass, ones) = (masses.mass, masses.response);
         let zeros = mass.iter().zip(&ones).any(|(mass, ones)| mass - ones > 1e-12 * mass);
         assert_eq!(draw.status == Status::Separated, !zeros);
     }

@@ -16,3 +16,4 @@ mod path;
 mod scaling;
 mod support;
 mod tables;
+mod warnings;
