@@ -15,7 +15,7 @@ use crate::model::{Model, Search};
 use crate::optim::{Minimum, Status};
 use crate::ordered::in_order;
 use crate::process::{Measure, Prior};
-use crate::restarts::{StopRule, hits};
+use crate::restarts::{StopRule, hits, leaders};
 use crate::rng::{Purpose, Seed};
 use crate::samples::{self, Sample};
 
@@ -56,7 +56,7 @@ pub struct Draw {
     pub restart: usize,
     /// The objective at the end of every restart; NaN where one failed.
     pub values: Vec<f64>,
-    /// Restarts before the winner that improved on all before them, and where they ended.
+    /// Restarts before the winner that took the lead over all before them, and where they ended.
     pub earlier: Vec<(usize, Vec<f64>)>,
 }
 
@@ -71,7 +71,7 @@ impl Draw {
         hits(&self.values).first().copied().unwrap_or(0)
     }
 
-    /// Restarts that improved on all before them, and where they ended; the last is the winner.
+    /// Restarts that took the lead over all before them, and where they ended; the last is the winner.
     pub fn records(&self) -> impl Iterator<Item = (usize, &[f64])> {
         let earlier = self.earlier.iter().map(|(r, theta)| (*r, &theta[..]));
         earlier.chain([(self.restart, &self.minimum.theta[..])])
@@ -247,18 +247,13 @@ impl Trials {
         made > 0 && stop.is_some_and(|rule| rule.enough(&self.values()))
     }
 
-    /// θ of the best restart; a tie goes to the earlier one.
+    /// θ of the best restart; the same minimum found again goes to the earlier one.
     fn draw(self, index: u64) -> Draw {
         let values = self.values();
-        let mut earlier: Vec<(usize, Vec<f64>)> = Vec::new();
-        let mut best = 0;
-        for (r, minimum) in self.minima.iter().enumerate().skip(1) {
-            if minimum.beats(&self.minima[best]) {
-                earlier.push((best + 1, self.minima[best].theta.clone()));
-                best = r;
-            }
-        }
-        let minimum = self.minima.into_iter().nth(best).expect("a draw has at least one search");
+        let mut leaders = leaders(&self.minima);
+        let best = leaders.pop().expect("the first search leads at first");
+        let earlier = leaders.into_iter().map(|r| (r + 1, self.minima[r].theta.clone())).collect();
+        let minimum = self.minima.into_iter().nth(best).expect("leaders are searches");
         Draw { index, minimum, restart: best + 1, values, earlier }
     }
 }
@@ -281,8 +276,8 @@ mod tests {
             minimum(1.0, Status::Ok),
         ];
         let draw = Trials { minima }.draw(7);
-        assert_eq!((draw.restart, draw.minimum.value, draw.hits()), (4, 1.0, 2));
-        assert_eq!(draw.records().map(|(r, _)| r).collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!((draw.restart, draw.minimum.value, draw.hits()), (5, 1.0, 2));
+        assert_eq!(draw.records().map(|(r, _)| r).collect::<Vec<_>>(), [1, 2, 4, 5]);
         assert_eq!(draw.with_restarts(3), [2.0]);
         assert_eq!(draw.with_restarts(9), [1.0]);
     }

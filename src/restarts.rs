@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Count, OpenUnit};
+use crate::optim::{Minimum, Status};
 
 /// When the restarts of a draw may end before R is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +44,29 @@ pub const SAME_MINIMUM: f64 = 1e-6;
 
 pub fn same_minimum(a: f64, b: f64) -> bool {
     (a - b).abs() <= SAME_MINIMUM * a.abs().max(1.0)
+}
+
+/// The searches, in the order they were made, that took the lead over all before them, by number from 0; the last of them
+/// wins. The lead is taken by a lower minimum, or by converging to the same one where the leader had not. Finding it again
+/// is not enough: equal minima, a mixture under other labels, differ by rounding, and rounding must not choose a draw.
+pub fn leaders(minima: &[Minimum]) -> Vec<usize> {
+    let mut leaders = vec![0];
+    let mut leader = minima.first().expect("at least one search was made");
+    let mut lowest = leader;
+    for (r, minimum) in minima.iter().enumerate().skip(1) {
+        lowest = if minimum.beats(lowest) { minimum } else { lowest };
+        let known = [minimum, leader, lowest].iter().all(|m| m.status != Status::Failed);
+        let same = |other: &Minimum| known && same_minimum(minimum.value, other.value);
+        let takes = match same(leader) {
+            true => minimum.status.converged() && !leader.status.converged() && same(lowest),
+            false => minimum.beats(leader),
+        };
+        if takes {
+            leaders.push(r);
+            leader = minimum;
+        }
+    }
+    leaders
 }
 
 /// How often each distinct minimum was found, best first. A failed search found none.
@@ -135,6 +159,36 @@ mod tests {
     fn hits_count_each_minimum() {
         assert_eq!(hits(&[2.0, 1.0, 1.0 + 1e-9, 3.0, 2.0, f64::NAN]), [2, 2, 1]);
         assert_eq!(hits(&[f64::NAN]), Vec::<usize>::new());
+    }
+
+    fn ended(value: f64, status: Status) -> Minimum {
+        Minimum { theta: vec![], value, iterations: 1, gradient: 0.0, status }
+    }
+
+    #[test]
+    fn rounding_never_takes_the_lead() {
+        let ok = |value: f64| ended(value, Status::Ok);
+        assert_eq!(leaders(&[ok(1.0), ok(1.0 - 1e-10), ok(1.0 - 2e-10)]), [0]);
+        assert_eq!(leaders(&[ok(2.0), ok(1.0), ok(1.0 - 1e-10), ok(0.5)]), [0, 1, 3]);
+        assert_eq!(
+            leaders(&[ok(-3e6), ok(-3e6 - 1.0), ok(-3e6 - 10.0)]),
+            [0, 2],
+            "relative to the objective"
+        );
+        let failed = || ended(-5.0, Status::Failed);
+        assert_eq!(leaders(&[failed(), ok(1.0), failed(), ok(f64::NAN)]), [0, 1]);
+        assert_eq!(leaders(&[failed(), failed()]), [0]);
+    }
+
+    #[test]
+    fn a_converged_search_goes_before_one_that_is_not() {
+        let (ok, open) = (|value| ended(value, Status::Ok), |value| ended(value, Status::MaxIter));
+        assert_eq!(leaders(&[open(1.0), ok(1.0 + 1e-8), ok(1.0)]), [0, 1]);
+        assert_eq!(leaders(&[open(1.0), ended(1.0, Status::Collapsed)]), [0, 1]);
+        assert_eq!(leaders(&[ok(1.0), open(1.0 - 1e-8)]), [0]);
+        assert_eq!(leaders(&[ok(1.0), open(0.9)]), [0, 1], "a lower minimum is another one");
+        // Twice the tolerance above the lowest is not the same, though it is the same as the leader.
+        assert_eq!(leaders(&[open(1.0 + 8e-7), open(1.0), ok(1.0 + 1.6e-6)]), [0]);
     }
 
     #[test]

@@ -81,6 +81,11 @@ impl Status {
         Status::Unidentified,
     ];
 
+    /// The search ended where it meant to.
+    pub fn converged(self) -> bool {
+        matches!(self, Status::Ok | Status::Collapsed)
+    }
+
     /// There is no minimum, or none was found: θ is where a search was left, and no draw.
     pub fn is_lost(self) -> bool {
         matches!(self, Status::Failed | Status::Separated | Status::Unidentified)

@@ -31,6 +31,7 @@ use crate::init::{Dist, Init, default_dist};
 use crate::model::{Context, Model, ModelConfig, Response};
 use crate::process::{BaseMeasure, Measure, Prior, Truncation, base};
 use crate::report::{AdviReport, ChainReport, ChainSum};
+use crate::restarts::leaders;
 use crate::rng::{Purpose, Seed};
 use crate::samples::{Format, Samples};
 
@@ -736,9 +737,9 @@ impl Trial {
                     (!cancel.load(Ordering::Relaxed)).then(|| model.minimise(&f, &start))
                 };
                 let minima: Option<Vec<_>> = pool.install(|| (0..fits).into_par_iter().map(fit).collect());
-                let minima = minima.ok_or(Error::Interrupted)?;
-                let best = minima.into_iter().reduce(|best, m| if m.beats(&best) { m } else { best });
-                let best = best.expect("at least one fit is asked for");
+                let mut minima = minima.ok_or(Error::Interrupted)?;
+                let best = leaders(&minima).pop().expect("at least one fit is asked for");
+                let best = minima.swap_remove(best);
                 if !best.value.is_finite() {
                     return Err(Error::Failed("every fit to the unweighted data failed".into()));
                 }

@@ -101,7 +101,7 @@ fn a_path_does_not_depend_on_threads_and_config_toml_repeats_it() {
 fn any_key_can_be_varied_and_nothing_need_be_kept() {
     let place = place();
     for (parameter, values) in [
-        ("sampler.R", "[1, 3]"),
+        ("sampler.B", "[60, 40]"),
         ("model.logistic.gamma", "[0.0, \"1/n\"]"),
         ("model.logistic.penalty", "[\"ridge\", \"lasso\"]"),
         ("data.standardise", "[\"none\", \"all\"]"),
