@@ -11,6 +11,7 @@ use crate::kernel::Level;
 use crate::kernel::log_sums::log_add;
 use crate::math::{log_add_exp, mean};
 use crate::model::Model;
+use crate::tally::Tally;
 
 /// A number and its Monte Carlo standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +46,7 @@ impl Dealing {
 }
 
 /// log Σ_b w_b f(ỹᵢ | θ_b) of every test row, draws dealt out over groups. The groups are independent parts of the
-/// posterior sample, so leaving each out in turn gives the Monte Carlo error.
+/// posterior sample, so leaving each out in turn gives the Monte Carlo error of what is smooth; that of a count: [`Tally`].
 pub struct Predictive {
     log_sums: Vec<Vec<f64>>,
     /// log Σ_b w_b of every group.
@@ -76,11 +77,10 @@ impl Predictive {
         total
     }
 
-    /// Numbers made of the log predictive densities, each with its jackknife error over the groups.
+    /// Smooth functions of the log predictive densities, each with its jackknife error over the groups.
     fn estimates<const M: usize>(&self, metrics: impl Fn(&[f64]) -> [f64; M]) -> [Estimate; M] {
-        let filled = |g: &usize| self.log_weights[*g] > f64::NEG_INFINITY;
-        let groups: Vec<usize> = (0..self.log_weights.len()).filter(filled).collect();
-        let without: Vec<[f64; M]> = groups.iter().map(|&g| metrics(&self.log_predictive(Some(g)))).collect();
+        let without = self.filled().into_iter().map(|g| metrics(&self.log_predictive(Some(g))));
+        let without: Vec<[f64; M]> = without.collect();
         let values = metrics(&self.log_predictive(None));
         std::array::from_fn(|m| {
             let leave_one_out: Vec<f64> = without.iter().map(|w| w[m]).collect();
@@ -97,13 +97,31 @@ impl Predictive {
     /// Mean LPPD, mean squared error of the predictive probability of a response 1, eq. (E.12), and per cent of responses
     /// on the right side of ½, eq. (E.13). All follow from p, the predictive probability of the response that came.
     pub fn classification(&self, y: &[f64]) -> [Estimate; 3] {
-        self.estimates(|log_p| {
-            let n = y.len() as f64;
-            let p = || log_p.iter().map(|l| libm::exp(*l));
-            let squares: f64 = p().map(|p| (1.0 - p) * (1.0 - p)).sum();
-            let right = p().zip(y).filter(|(p, y)| if **y == 1.0 { *p > 0.5 } else { *p >= 0.5 }).count();
-            [mean(log_p), squares / n, 100.0 * right as f64 / n]
-        })
+        let [lppd, mse] = self.estimates(|log_p| {
+            let squares: f64 = log_p.iter().map(|l| libm::exp(*l)).map(|p| (1.0 - p) * (1.0 - p)).sum();
+            [mean(log_p), squares / y.len() as f64]
+        });
+        [lppd, mse, self.accuracy(y)]
+    }
+
+    fn accuracy(&self, y: &[f64]) -> Estimate {
+        let groups = self.filled();
+        let log_weight = self.log_weights.iter().copied().fold(f64::NEG_INFINITY, log_add_exp);
+        let share = |log: f64| libm::exp(log - log_weight);
+        let weights: Vec<f64> = groups.iter().map(|&g| share(self.log_weights[g])).collect();
+        let mut tally = Tally::new(0.5..f64::INFINITY, groups.len(), y.len());
+        for (i, (log_p, &y)) in self.log_predictive(None).iter().zip(y).enumerate() {
+            let p = libm::exp(*log_p);
+            let part = |(&g, weight): (&usize, &f64)| share(self.log_sums[g][i]) - p * weight;
+            let parts: Vec<f64> = groups.iter().zip(&weights).map(part).collect();
+            tally.add(p, if y == 1.0 { p > 0.5 } else { p >= 0.5 }, &parts);
+        }
+        tally.percent()
+    }
+
+    /// Groups that have a draw.
+    fn filled(&self) -> Vec<usize> {
+        (0..self.log_weights.len()).filter(|&g| self.log_weights[g] > f64::NEG_INFINITY).collect()
     }
 }
 
@@ -153,15 +171,13 @@ impl Sparsity {
     pub fn estimate(&self) -> Estimate {
         let filled: Vec<&(Vec<f64>, f64)> = self.sums.iter().filter(|(_, weight)| *weight > 0.0).collect();
         let weight: f64 = filled.iter().map(|(_, weight)| weight).sum();
-        let total: Vec<f64> =
-            (0..self.coefficients.len()).map(|j| filled.iter().map(|(sums, _)| sums[j]).sum()).collect();
-        let share = |sum: &dyn Fn(usize) -> f64, weight: f64| {
-            let small = |&j: &usize| (sum(j) / weight).abs() < self.epsilon;
-            100.0 * (0..total.len()).filter(small).count() as f64 / total.len() as f64
-        };
-        let without: Vec<f64> =
-            filled.iter().map(|(sums, w)| share(&|j| total[j] - sums[j], weight - w)).collect();
-        Estimate { value: share(&|j| total[j], weight), mcse: jackknife(&without) }
+        let mut tally = Tally::new(-self.epsilon..self.epsilon, filled.len(), self.coefficients.len());
+        for j in 0..self.coefficients.len() {
+            let mean = filled.iter().map(|(sums, _)| sums[j]).sum::<f64>() / weight;
+            let parts: Vec<f64> = filled.iter().map(|(sums, w)| (sums[j] - mean * w) / weight).collect();
+            tally.add(mean, mean.abs() < self.epsilon, &parts);
+        }
+        tally.percent()
     }
 }
 

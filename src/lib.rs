@@ -42,4 +42,5 @@ pub mod runner;
 pub mod samples;
 pub mod store;
 pub mod study;
+mod tally;
 pub mod warnings;

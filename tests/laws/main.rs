@@ -10,6 +10,7 @@ mod invariance;
 mod logistic;
 mod measure;
 mod mixture;
+mod monte_carlo;
 #[cfg(feature = "nuts")]
 mod nuts;
 #[path = "../program/support.rs"]
