@@ -86,7 +86,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   npl alpha --sd 0.5 --base-sd 1.414       alpha for which the mean has prior sd 0.5
-  npl alpha my.toml --sd 0.5               the same, F_pi taken from the experiment
+  npl alpha my.toml --sd 0.5               the same, F_pi and T taken from the experiment
   npl alpha my.toml --values 0.5,1,5,20    simulate the prior of theta (the run with n = 0) for each alpha")]
     Alpha(AlphaArgs),
     /// Write prepared data, weights, pseudo-samples and starts of some draws, to check npl with other tools
@@ -224,6 +224,10 @@ pub struct AlphaArgs {
     #[arg(long, value_name = "SD", allow_negative_numbers = true,
         conflicts_with_all = ["config", "set", "seed", "data_dir", "threads", "simd"])]
     pub base_sd: Option<f64>,
+    /// Pseudo-samples of a draw, as prior.T [default: the Dirichlet process without truncation]
+    #[arg(long = "T", value_name = "T", value_parser = clap::value_parser!(u32).range(1..=100_000_000),
+        allow_negative_numbers = true, requires = "base_sd")]
+    pub truncation: Option<u32>,
     /// Values of alpha to simulate the prior of theta for
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', allow_negative_numbers = true)]
     pub values: Vec<f64>,

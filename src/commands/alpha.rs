@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
-use npl::process::Prior;
+use npl::process::{Prior, Truncation};
 use npl::rng::Purpose;
 use npl::runner::run_repeat;
 use npl::samples::{Sample, Summary};
@@ -31,12 +31,15 @@ pub fn alpha(args: AlphaArgs) -> Result<()> {
     }
     match (&args.config, args.sd, args.base_sd, args.values.is_empty()) {
         (None, Some(sd), Some(base_sd), true) => {
-            print(from_sd(&[("y".into(), base_sd)], sd, args.format)?.as_bytes())
+            let dirichlet = |t: u32| Truncation::Dirichlet { t: t as usize };
+            let truncation = args.truncation.map_or(Truncation::Exact, dirichlet);
+            print(from_sd(&[("y".into(), base_sd)], truncation, sd, args.format)?.as_bytes())
         }
         (Some(config), sd, _, values_empty) if sd.is_some() || !values_empty => {
             let mut out = String::new();
             if let Some(sd) = sd {
-                out += &from_sd(&base_sds(config, &args)?, sd, args.format)?;
+                let (columns, truncation) = base_sds(config, &args)?;
+                out += &from_sd(&columns, truncation, sd, args.format)?;
             }
             if !values_empty {
                 out += if out.is_empty() { "" } else { "\n" };
@@ -52,18 +55,26 @@ pub fn alpha(args: AlphaArgs) -> Result<()> {
     }
 }
 
-/// α = Var_{F_π}(y) / Var(θ_μ) − 1, from Var(θ_μ) = Var_{F_π}(y) / (1 + α) of supplement A.2.
-fn from_sd(columns: &[(String, f64)], sd: f64, format: Format) -> Result<String> {
+/// α from Var(θ_μ) = Var_{F_π}(y) / (1 + α) of supplement A.2, or what it is under a truncation.
+fn from_sd(columns: &[(String, f64)], truncation: Truncation, sd: f64, format: Format) -> Result<String> {
     let titles = ["column", "sd of F_pi", "wanted sd of the mean", "alpha"];
     let mut rows = vec![titles.map(String::from).to_vec()];
     for (name, base_sd) in columns {
+        let wrong =
+            |why: String| Error::input(format!("the mean of {name} cannot have prior sd {sd}: {why}"));
         if sd >= *base_sd {
-            let message = format!(
-                "the mean of {name} cannot have prior sd {sd}: under DP(alpha, F_pi) it is below the sd of F_pi, {base_sd}"
-            );
-            return Err(Error::input(message).into());
+            return Err(wrong(format!("under DP(alpha, F_pi) it is below the sd of F_pi, {base_sd}")).into());
         }
-        let alpha = (base_sd / sd).powi(2) - 1.0;
+        let alpha = truncation.alpha_of_variance((sd / base_sd).powi(2)).map_err(|lowest| {
+            let bound = base_sd * lowest.sqrt();
+            let bound = number(bound, bound * 1e-4);
+            wrong(match truncation {
+                Truncation::Dirichlet { t } | Truncation::StickBreaking { t } => {
+                    format!("with T = {t} it is above {bound} whatever alpha is; give a larger T, or none")
+                }
+                _ => format!("with this truncation it is above {bound} whatever alpha is"),
+            })
+        })?;
         rows.push(vec![name.clone(), number(*base_sd, 1e-4), number(sd, 1e-4), number(alpha, alpha * 1e-5)]);
     }
     Ok(render(&rows, format))
@@ -76,10 +87,11 @@ fn prior_sets(alpha: Option<f64>, draws: u32) -> Vec<String> {
     fixed.chain(alpha.map(|a| format!("prior.alpha={a:?}"))).collect()
 }
 
-fn base_sds(config: &Path, args: &AlphaArgs) -> Result<Vec<(String, f64)>> {
+/// The sd of each column under F_π, and how the prior is made finite.
+fn base_sds(config: &Path, args: &AlphaArgs) -> Result<(Vec<(String, f64)>, Truncation)> {
     let study = load(config, &args.overrides, &["method=npl".to_owned()])?;
     let trial = study.trial(0)?;
-    let Prior::Dp { base, .. } = &trial.prior else {
+    let Prior::Dp { base, truncation, .. } = &trial.prior else {
         let message = format!(
             "{}: there is no base measure to choose alpha for; add a [prior] table with a `base` and any alpha above 0",
             printable(&config.display().to_string())
@@ -89,7 +101,8 @@ fn base_sds(config: &Path, args: &AlphaArgs) -> Result<Vec<(String, f64)>> {
     let moments = base.moments().unwrap_or_else(|| {
         base.sample(MONTE_CARLO, &mut trial.seed.stream(Purpose::Auxiliary, 0, 0)).to_rows().moments()
     });
-    Ok(trial.train.columns.iter().cloned().zip(moments.into_iter().map(|(_, v)| v.sqrt())).collect())
+    let sds = moments.into_iter().map(|(_, v)| v.sqrt());
+    Ok((trial.train.columns.iter().cloned().zip(sds).collect(), *truncation))
 }
 
 /// The run with n = 0, for each α.

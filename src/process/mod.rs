@@ -2,6 +2,7 @@
 //! atoms. Observed rows and prior pseudo-samples are both atoms, no loss asks which is which, and none can forget a part.
 
 pub mod base;
+mod concentration;
 mod weights;
 
 pub use base::{BaseMeasure, Pseudo};

@@ -212,6 +212,32 @@ fn squared_weights_sum_to_what_each_truncation_promises() {
     }
 }
 
+/// What α is chosen from: E Σ w² without data, where a mean has that share of the variance of F_π.
+#[test]
+fn the_prior_variance_of_a_mean_is_what_the_truncation_says() {
+    let nothing = Dataset::from_values(Vec::new());
+    for truncation in [
+        Truncation::Dirichlet { t: 4 },
+        Truncation::StickBreaking { t: 2 },
+        Truncation::StickBreaking { t: 4 },
+        Truncation::Adaptive { epsilon: EPSILON },
+        Truncation::Adaptive { epsilon: 0.7 },
+    ] {
+        for alpha in [0.3, ALPHA, 20.0] {
+            let squares = column(&draws(&dp(alpha, truncation), &nothing, 1), Weights::squares);
+            assert_average(&format!("{truncation:?}, {alpha}"), &squares, truncation.variance_of_mean(alpha));
+        }
+    }
+    // All atoms of four historical rows, several to a draw: by the mean itself.
+    let moments = Moments::of_values(history().x.as_slice().unwrap());
+    let square = |w: &Weights| {
+        let mean: f64 = w.v.iter().zip(&w.pseudo.x).map(|(v, y)| v * y).sum();
+        (mean - moments.mean).powi(2)
+    };
+    let squares = column(&draws(&exact(Empirical::new(history())), &nothing, 1), square);
+    assert_average("exact", &squares, moments.m2 * Truncation::Exact.variance_of_mean(ALPHA));
+}
+
 #[test]
 fn shares_within_a_subset_ignore_its_total() {
     for case in cases() {

@@ -435,7 +435,9 @@ fn alpha_in_its_three_forms() {
     assert!(close(alpha(&[&["m.toml", "--sd", "0.5"], &prior[..]].concat())[0], 15.0));
     let uniform = "prior.base={ uniform = { low = -3, high = 3 } }";
     assert!(close(alpha(&["m.toml", "--sd", "0.5", "--set", "prior.alpha=1", "--set", uniform])[0], 11.0));
-    assert!(close(alpha(&[&config("normal_location.toml"), "--sd", "0.5"])[0], 7.0));
+    // That experiment has T = 1000 and a base measure with variance 2.
+    let exact = (2.0 - 0.25) / (0.25 - 2.0 / 1000.0);
+    assert!(close(alpha(&[&config("normal_location.toml"), "--sd", "0.5"])[0], exact));
     let values = ["m.toml", "--values", "3,15", "--draws", "2000", "--format", "csv"];
     let text = place.ok(&[&["alpha"], &values[..], &prior[..]].concat()).stdout;
     // sd of the mean is 2/√(1 + α); the error of a sd from 2000 draws is 1.6 %.
@@ -447,6 +449,52 @@ fn alpha_in_its_three_forms() {
         assert_eq!(place.npl(&args).code, Some(2), "{args:?}");
     }
     assert!(place.npl(&["alpha", "--sd", "2", "--base-sd", "1"]).stderr.contains("cannot have prior sd 2"));
+}
+
+/// The α that is answered gives the sd that was asked for, by the run with n = 0 and whatever makes the prior finite.
+#[test]
+fn alpha_minds_the_truncation() {
+    let place = Place::new();
+    place.write("m.toml", MEAN);
+    let exact = |t: f64| (4.0 - 2.25) / (2.25 - 4.0 / t);
+    let cases = [
+        (&["prior.T=4"][..], 1.5, Some(exact(4.0))),
+        (&["prior.T=50"], 1.5, Some(exact(50.0))),
+        (&["prior.T=6", "prior.truncation=stick_breaking"], 1.3, None),
+        (&["prior.truncation={ adaptive = 0.5 }"], 1.2, None),
+        (&[], 1.0, Some(3.0)),
+    ];
+    for (sets, sd, exact) in cases {
+        let sets = ["prior.alpha=1", NORMAL_BASE].iter().chain(sets).flat_map(|s| ["--set", s]);
+        let sets: Vec<&str> = sets.collect();
+        let wanted = sd.to_string();
+        let asked = place.ok(&[&["alpha", "m.toml", "--format", "csv", "--sd", &wanted], &sets[..]].concat());
+        let alpha = column(&asked.stdout, "alpha")[0];
+        assert!(exact.is_none_or(|exact| (alpha / exact - 1.0).abs() < 1e-5), "{sets:?}: {alpha}");
+        let values = alpha.to_string();
+        let run = ["alpha", "m.toml", "--format", "csv", "--draws", "40000", "--values", &values];
+        let found = column(&place.ok(&[&run[..], &sets[..]].concat()).stdout, "sd")[0];
+        // Heavy tails and all, the error of a sd from 40,000 draws is below 0.5 %.
+        assert!((found / sd - 1.0).abs() < 0.02, "{sets:?}: alpha {alpha} gives {found}, not {sd}");
+    }
+    let by_flag = place.ok(&["alpha", "--format", "csv", "--sd", "1.5", "--base-sd", "2", "--T", "4"]).stdout;
+    assert!((column(&by_flag, "alpha")[0] / exact(4.0) - 1.0).abs() < 1e-5, "{by_flag}");
+    let refused = |args: &[&str]| {
+        let ended = place.npl(&[&["alpha"], args].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {}", ended.stderr);
+        ended.stderr
+    };
+    // Below 2/√4 there is none, and T sticks do not get everywhere either.
+    let bounds = refused(&["--sd", "0.9", "--base-sd", "2", "--T", "4"]);
+    assert!(bounds.contains("above 1.000") && bounds.contains("T = 4"), "{bounds}");
+    let sticks = ["--set", "prior.T=4", "--set", "prior.truncation=stick_breaking"];
+    let prior = ["m.toml", "--sd", "0.5", "--set", "prior.alpha=1", "--set", NORMAL_BASE];
+    assert!(refused(&[&prior[..], &sticks].concat()).contains("T = 4"));
+    assert_eq!(
+        place.npl(&["alpha", "m.toml", "--sd", "1", "--T", "4"]).code,
+        Some(2),
+        "the file has its own T"
+    );
 }
 
 #[test]
