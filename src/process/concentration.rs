@@ -1,12 +1,38 @@
 //! What a concentration α comes to, by how the prior is made finite: the prior variance of a mean before there are data, which
-//! α is chosen from (section 2.2, supplement A.2).
+//! α is chosen from (section 2.2, supplement A.2), and the number of pseudo-samples.
 
-use super::Truncation;
+use super::weights::NEGLIGIBLE;
+use super::{Prior, Truncation};
 
 /// α is looked for below this: beyond it no prior gets tighter by a digit that counts.
 const LARGEST: f64 = 1e15;
 
+impl Prior {
+    /// Pseudo-samples of a draw beside data of mass `n`, on average; 0 where they are rows of the data or of a file.
+    pub fn pseudo_samples(&self, n: f64) -> f64 {
+        match self {
+            Prior::Noninformative => 0.0,
+            Prior::Dp { alpha, truncation, .. } | Prior::Mdp { alpha, truncation } => {
+                truncation.pseudo_samples(*alpha, n)
+            }
+        }
+    }
+}
+
 impl Truncation {
+    /// Pseudo-samples of a draw that are not negligible, on average. Sticks are a Poisson process with rate α in minus the
+    /// logarithm of the mass that is left, from the prior's share α/(α + n) of the whole down to ε.
+    pub fn pseudo_samples(self, alpha: f64, n: f64) -> f64 {
+        match self {
+            Truncation::Dirichlet { t } => t as f64 * -libm::expm1(alpha / t as f64 * libm::log(NEGLIGIBLE)),
+            Truncation::StickBreaking { t } => t as f64,
+            Truncation::Adaptive { epsilon } => {
+                1.0 + alpha * (-libm::log(epsilon) - libm::log1p(n / alpha)).max(0.0)
+            }
+            Truncation::Exact => 0.0,
+        }
+    }
+
     /// Var(θ_μ) of the mean functional without data, as a share of the variance of F_π: E Σ w² of the weights. It is 1/(1 + α)
     /// under DP(α, F_π), of which truncation leaves mass R on one atom that would have been many: α E R²/(1 + α) more.
     pub fn variance_of_mean(self, alpha: f64) -> f64 {

@@ -12,7 +12,7 @@ use crate::math::log_add_exp;
 use crate::rng::{CHUNK, Purpose, Rng, Seed, log_uniform};
 
 /// A pseudo-sample lighter than this share of the whole mass cannot move a sum of doubles, and is left out.
-const NEGLIGIBLE: f64 = 1e-20;
+pub const NEGLIGIBLE: f64 = 1e-20;
 
 /// The observed part before normalisation.
 pub struct Observed {

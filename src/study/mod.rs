@@ -38,6 +38,10 @@ use crate::samples::{Format, Samples};
 /// Adaptive stick-breaking where the config leaves the truncation open.
 const DEFAULT_EPSILON: f64 = 1e-6;
 
+/// The most pseudo-samples that adaptive stick-breaking may be expected to make for a draw: a gigabyte for two threads, and a
+/// second or so.
+const MOST_STICKS: f64 = 1e7;
+
 /// A checked experiment with its files read.
 pub struct Study {
     /// Resolved: every default that matters is written out.
@@ -292,7 +296,7 @@ impl Study {
             }
         }
         let truncation = match self.experiment.method {
-            Method::MdpNpl => Some(self.mdp(model.as_ref())?.1),
+            Method::MdpNpl => Some(self.mdp(model.as_ref(), &rows.train)?.1),
             _ => match self.prior(&rows, model.as_ref())? {
                 Prior::Dp { truncation, .. } => Some(truncation),
                 Prior::Noninformative => None,
@@ -437,23 +441,23 @@ impl Study {
             _ => return Ok(Prior::Noninformative),
         };
         let base = self.base(config, rows, model)?;
-        let truncation = self.truncation(config, base.shares().is_some())?;
+        let truncation = self.truncation(config, base.shares().is_some(), &rows.train)?;
         Ok(Prior::Dp { alpha: config.alpha.get(), base, truncation })
     }
 
     /// α and truncation of MDP-NPL.
-    fn mdp(&self, model: &dyn Model) -> Result<(f64, Truncation)> {
+    fn mdp(&self, model: &dyn Model, train: &Dataset) -> Result<(f64, Truncation)> {
         let Some(config) = self.experiment.prior.as_ref().filter(|p| p.alpha.get() > 0.0) else {
             let message = "\"mdp-npl\" needs `prior.alpha` above 0: the weight of the model in rows of data";
             return Err(self.problem("prior", message));
         };
         // The covariates of a regression are the training rows; binary responses are finitely many.
         let finite = model.response() == Some(Response::Binary);
-        Ok((config.alpha.get(), self.truncation(config, finite)?))
+        Ok((config.alpha.get(), self.truncation(config, finite, train)?))
     }
 
     /// How the prior part becomes finite; `finite` if the base measure has finite support.
-    fn truncation(&self, config: &PriorConfig, finite: bool) -> Result<Truncation> {
+    fn truncation(&self, config: &PriorConfig, finite: bool, train: &Dataset) -> Result<Truncation> {
         let t = config.truncation_limit.map(Count::get);
         let chosen = config.truncation.unwrap_or(match (t, finite) {
             (Some(_), _) => TruncationConfig::Dirichlet,
@@ -466,7 +470,19 @@ impl Study {
             (TruncationConfig::Dirichlet, Some(t)) => Ok(Truncation::Dirichlet { t }),
             (TruncationConfig::StickBreaking, Some(t)) => Ok(Truncation::StickBreaking { t }),
             (TruncationConfig::Adaptive(epsilon), None) => {
-                Ok(Truncation::Adaptive { epsilon: epsilon.get() })
+                let truncation = Truncation::Adaptive { epsilon: epsilon.get() };
+                let sticks = truncation.pseudo_samples(config.alpha.get(), train.mass());
+                if sticks > MOST_STICKS {
+                    let message = format!(
+                        "`prior.alpha` is {:e}: sticks until less than {:e} of the mass is left are about {sticks:.1e} \
+                         pseudo-samples a draw, and at most {MOST_STICKS:e} are possible; choose their number, `prior.T`, \
+                         with `truncation = \"dirichlet\"`",
+                        config.alpha.get(),
+                        epsilon.get()
+                    );
+                    return Err(self.problem("prior.alpha", message));
+                }
+                Ok(truncation)
             }
             (TruncationConfig::Exact, None) if finite => Ok(Truncation::Exact),
             (TruncationConfig::Exact, None) => {
@@ -556,7 +572,7 @@ impl Study {
                     let message = "this loss is no likelihood: there is no model to centre the prior on";
                     return Err(self.problem("method", message));
                 }
-                let (alpha, truncation) = self.mdp(model)?;
+                let (alpha, truncation) = self.mdp(model, train)?;
                 let source = match centre {
                     CentreConfig::Nuts => {
                         self.posterior(model, train)?;

@@ -217,6 +217,8 @@ fn out_of_range() {
         ("alpha = 1.0", "alpha = -1.0", &["e.toml:18", "`prior.alpha`", "at least 0"]),
         ("alpha = 1.0", "alpha = nan", &["e.toml:18", "`prior.alpha`", "finite"]),
         ("alpha = 1.0", "alpha = inf", &["e.toml:18", "`prior.alpha`", "finite"]),
+        ("alpha = 1.0\nT = 5", "alpha = 1e12", &["e.toml:18", "`prior.alpha`", "prior.T"]),
+        ("alpha = 1.0\nT = 5", "alpha = 1e300", &["e.toml:18", "`prior.alpha`", "prior.T"]),
         ("T = 5", "T = 0", &["e.toml:19", "`prior.T`", "at least 1"]),
         ("T = 5", "T = 9223372036854775807", &["e.toml:19", "`prior.T`", "at most"]),
         ("T = 5", "truncation = { adaptive = 0 }", &["e.toml:19", "prior.truncation.adaptive"]),
