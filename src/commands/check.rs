@@ -1,8 +1,10 @@
 //! `npl check`: validate only; the resolved experiment, and what it will cost.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ndarray::Array1;
@@ -21,8 +23,12 @@ use super::text::{bytes, percent, seconds, smaller};
 use super::{load, pool, print};
 use crate::cli::CheckArgs;
 
-/// Draws are timed for about this long.
-const TIMED: f64 = 0.5;
+/// Draws, or densities, are timed for about this long, in seconds.
+const TIMED: f64 = 0.4;
+/// What is not known by then stays unknown.
+const PATIENCE: Duration = Duration::from_millis(750);
+/// So many draws for each thread cost as much as those of a run: enough to fill the lanes of the kernels.
+const LANES_FULL: u64 = 32;
 /// So many categorical columns are listed.
 const LISTED: usize = 20;
 
@@ -34,13 +40,13 @@ pub fn check(args: CheckArgs) -> Result<()> {
     let pool = pool(&args.overrides)?;
     let mut out = toml::to_string(&study.experiment)?;
     out += "\n";
-    for line in facts(&study, &pool)? {
+    for line in facts(&study, pool)? {
         out += &format!("# {}\n", printable(&line));
     }
     print(out.as_bytes())
 }
 
-fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
+fn facts(study: &Study, pool: rayon::ThreadPool) -> Result<Vec<String>> {
     let trial = study.trial(0)?;
     let names = study.parameters(&trial);
     let p = names.len();
@@ -70,16 +76,14 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
         }
     });
     let threads = pool.current_num_threads();
+    // Data and their layout for the kernels, weights, draws that wait to be written.
+    let block = trial.model.block_size();
+    let waiting = 4 * threads * block * p;
+    let pseudo = (threads * block) as f64 * pseudo_cells(&trial);
+    let cells = data_cells(study, &trial) + weights(study, &trial, threads) + waiting;
+    let memory = 8.0 * (cells as f64 + pseudo);
     match study.experiment.method {
-        Method::Npl => {
-            let per_draw = time_draws(study, pool)?;
-            let total = per_draw * (study.draws() * rounds) as f64;
-            let kernels = Level::current().name();
-            let (total, per_draw) = (seconds(total), short(per_draw));
-            lines.push(format!(
-                "time        about {total} on {threads} threads, {per_draw} a draw ({kernels} kernels)"
-            ));
-        }
+        Method::Npl => lines.push(format!("time        {}", bootstrap_cost(study, trial, pool)?)),
         method => lines.extend(conventional_cost(study, &trial, method)?),
     }
     let unused = study.unused();
@@ -95,9 +99,6 @@ fn facts(study: &Study, pool: &rayon::ThreadPool) -> Result<Vec<String>> {
         Some(path) => (study.draws(), path.keep.len()),
         None => (study.draws() * rounds, p),
     };
-    // Data and their layout for the kernels, weights, draws that wait to be written, and a strip of them.
-    let waiting = 4 * threads * trial.model.block_size() * p;
-    let memory = 8.0 * (data_cells(study, &trial) + weights(study, &trial, threads) + waiting) as f64;
     let strip = (8.0 * held as f64 * p as f64).min(STRIP as f64);
     lines.push(format!("memory      about {}", bytes(memory + strip + 1e7)));
     if written > 0 {
@@ -126,6 +127,12 @@ fn weights(study: &Study, trial: &Trial, threads: usize) -> usize {
     let block = trial.model.block_size().min(study.draws().div_ceil(2 * threads));
     let vectors = if trial.train.y.is_some() { 5 } else { 1 };
     threads * block * trial.train.n() * vectors
+}
+
+/// Numbers behind the pseudo-samples of a draw: weights, and rows where they are not those of the data.
+fn pseudo_cells(trial: &Trial) -> f64 {
+    let columns = if trial.train.y.is_some() { 0 } else { trial.train.d() };
+    trial.prior.pseudo_samples(trial.train.mass()) * (columns + 3) as f64
 }
 
 /// What the data of the first repeat are, and how they came to be.
@@ -296,28 +303,97 @@ fn conventional_cost(study: &Study, trial: &Trial, method: Method) -> Result<Vec
     Ok(lines)
 }
 
-/// Seconds per draw, from the first draws of the real thing.
-fn time_draws(study: &Study, pool: &rayon::ThreadPool) -> Result<f64> {
-    let trial = study.trial(0)?.scheme(pool, &AtomicBool::new(false))?;
-    let draws = study.draws() as u64;
-    let time = |range: std::ops::Range<u64>| -> Result<f64> {
-        let started = Instant::now();
-        posterior_bootstrap(&trial.plan(), range, pool, &AtomicBool::new(false), |_| (), |_, ()| Ok(()))?;
-        Ok(started.elapsed().as_secs_f64())
-    };
-    // Draws of a block share work: fewer of them would look dearer than they are. What all draws share is made by the
-    // first block, and is no part of what another costs.
-    let mut batch = (pool.current_num_threads() * trial.model.block_size()) as u64;
-    let (mut done, first) = (batch.min(draws), time(0..batch.min(draws))?);
-    if done == draws {
-        return Ok(first / draws as f64);
+/// What is known of the cost of a draw, in seconds.
+enum Pace {
+    /// Draws have begun.
+    Begun,
+    /// It is less than this: draws made one by one lack what those of a block share.
+    AtMost(f64),
+    About(f64),
+}
+
+/// How long the bootstrap will take. Nothing here ends a search, so the thread that times them is left to itself when
+/// patience is at its end, and goes with the process.
+fn bootstrap_cost(study: &Study, trial: Trial, pool: rayon::ThreadPool) -> Result<String> {
+    let (threads, draws) = (pool.current_num_threads(), study.draws());
+    let all = (draws * study.rounds()) as f64;
+    let (say, heard) = channel();
+    let started = Instant::now();
+    std::thread::spawn(move || {
+        if let Err(error) = time_draws(trial, draws as u64, &pool, &say) {
+            let _ = say.send(Err(error));
+        }
+    });
+    let (mut pace, mut begun) = (None, started);
+    while let Ok(news) = heard.recv_timeout(PATIENCE.saturating_sub(started.elapsed())) {
+        begun = if pace.is_none() { Instant::now() } else { begun };
+        pace = Some(news?);
     }
-    let (mut timed, mut spent) = (0, 0.0);
-    while done < draws && spent < TIMED {
+    let on = format!("on {threads} threads");
+    let kernels = format!("({} kernels)", Level::current().name());
+    let patience = seconds(PATIENCE.as_secs_f64());
+    Ok(match pace {
+        None => format!("not known: what the draws start from is not found within {patience}"),
+        Some(Pace::Begun) => {
+            let first = threads.min(draws);
+            let total = seconds(begun.elapsed().as_secs_f64() * all / first as f64);
+            format!(
+                "more than {total} {on}: the first {} take longer than {patience}",
+                counted(first, "draw")
+            )
+        }
+        Some(Pace::AtMost(one)) => {
+            format!("at most {} {on}, {} a draw {kernels}", seconds(one * all), short(one))
+        }
+        Some(Pace::About(one)) => {
+            format!("about {} {on}, {} a draw {kernels}", seconds(one * all), short(one))
+        }
+    })
+}
+
+/// Times the first draws of the real thing, more and more of them.
+fn time_draws(
+    trial: Trial,
+    draws: u64,
+    pool: &rayon::ThreadPool,
+    say: &Sender<npl::error::Result<Pace>>,
+) -> npl::error::Result<()> {
+    let never = AtomicBool::new(false);
+    let trial = trial.scheme(pool, &never)?;
+    // Nobody may be listening any more.
+    let tell = |pace: Pace| drop(say.send(Ok(pace)));
+    tell(Pace::Begun);
+    let time = |range: Range<u64>, mut on_draw: Box<dyn FnMut(f64) + '_>| -> npl::error::Result<f64> {
+        let started = Instant::now();
+        let seconds = || started.elapsed().as_secs_f64();
+        let sink = |_, ()| {
+            on_draw(seconds());
+            Ok(())
+        };
+        posterior_bootstrap(&trial.plan(), range, pool, &never, |_| (), sink)?;
+        Ok(seconds())
+    };
+    // A draw for each thread: soonest done, but dearer than in blocks, and with what all draws share.
+    let (threads, block) = (pool.current_num_threads() as u64, trial.model.block_size() as u64);
+    let first = threads.min(draws);
+    let mut most = time(0..first, Box::new(|_| ()))? / first as f64;
+    tell(if first == draws || block == 1 { Pace::About(most) } else { Pace::AtMost(most) });
+    let (mut done, mut batch) = (first, threads * block.min(LANES_FULL));
+    let (mut timed, mut spent, mut last) = (0, 0.0, 0.0);
+    while done < draws && (timed == 0 || spent + 2.0 * last <= TIMED) {
         let end = (done + batch).min(draws);
-        spent += time(done..end)?;
+        let mut finished = 0.0;
+        let on_draw = |seconds: f64| {
+            finished += 1.0;
+            most = most.min(seconds / finished);
+            tell(Pace::AtMost(most));
+        };
+        // Later batches are counted as a whole: the first may not end in time.
+        last = time(done..end, if timed == 0 && block > 1 { Box::new(on_draw) } else { Box::new(|_| ()) })?;
+        spent += last;
         timed += end - done;
+        tell(Pace::About(spent / timed as f64));
         (done, batch) = (end, batch * 2);
     }
-    Ok(spent / timed as f64)
+    Ok(())
 }

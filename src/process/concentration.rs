@@ -12,9 +12,7 @@ impl Prior {
     pub fn pseudo_samples(&self, n: f64) -> f64 {
         match self {
             Prior::Noninformative => 0.0,
-            Prior::Dp { alpha, truncation, .. } | Prior::Mdp { alpha, truncation } => {
-                truncation.pseudo_samples(*alpha, n)
-            }
+            Prior::Dp { alpha, truncation, .. } => truncation.pseudo_samples(*alpha, n),
         }
     }
 }

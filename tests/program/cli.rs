@@ -342,6 +342,31 @@ fn what_check_prints_is_an_experiment() {
     assert_eq!(resolved(&again), resolved(&text));
 }
 
+/// Draws that take minutes: the estimate of their cost does not.
+#[test]
+fn a_check_does_not_wait_for_slow_draws() {
+    let place = Place::new();
+    let pi: Vec<String> = (0..40).map(|_| "1.0".into()).collect();
+    let mu: Vec<String> = (0..40).map(|k| format!("{k}.0")).collect();
+    let (pi, mu, sigma2) = (pi.join(", "), mu.join(", "), pi.join(", "));
+    place.write(
+        "slow.toml",
+        format!(
+            "name = \"slow\"\nseed = 1\n\
+             data.simulate.mixture = {{ n = 20000, pi = [{pi}], mu = [{mu}], sigma2 = [{sigma2}] }}\n\
+             [model.gmm]\nK = 40\nvariance_floor = 1e-6\n[sampler]\nB = 1000\nR = 100\n\
+             [optimiser]\ntolerance = 1e-9\n"
+        ),
+    );
+    let ended = place.ok(&["check", "slow.toml"]);
+    assert!(ended.took.as_secs_f64() < 15.0, "{:?}", ended.took);
+    assert!(ended.stdout.contains("# time        more than "), "{}", ended.stdout);
+    let fits = ["--set", "sampler.fixed_init.best_of=1000", "--set", "sampler.R=1"];
+    let ended = place.ok(&[&["check", "slow.toml"], &fits[..]].concat());
+    assert!(ended.took.as_secs_f64() < 15.0, "{:?}", ended.took);
+    assert!(ended.stdout.contains("# time        not known: "), "{}", ended.stdout);
+}
+
 const NORMAL_BASE: &str = "prior.base={ normal = { mean = 0.0, sd = 2.0 } }";
 
 #[test]
