@@ -10,11 +10,12 @@ use ndarray::Array2;
 use npl::data::Dataset;
 use npl::kernel::elementary::{exp_all, multiply_add};
 use npl::kernel::exponentials::{Generators, exponentials as variates};
-use npl::kernel::logistic::loss_and_slope;
 use npl::kernel::mixture::{self, Mixture, Sums};
 use npl::kernel::products::{add_gradients, add_margins, cross_products};
+use npl::kernel::regression::loss_and_slope;
 use npl::kernel::sparse::{self, Expanded, Ledger, SparseRows};
 use npl::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar, available};
+use npl::model::Logistic;
 use npl::process::Prior;
 use npl::rng::{CHUNK, Purpose, Seed};
 
@@ -188,7 +189,7 @@ fn loss<T: Scalar<L>, const L: usize>(bencher: Bencher, level: Level) {
     bencher
         .counter(ItemsCount::new(L * TILE * (EXP + LN + 12)))
         .with_inputs(|| margins.clone())
-        .bench_refs(|margins| loss_and_slope(level, margins, &u, &t));
+        .bench_refs(|margins| loss_and_slope::<Logistic, _, _>(level, margins, &u, &t));
 }
 
 /// Margins of a tile of rows for two lines of draws, at the sizes of Adult and of Arcene.

@@ -34,6 +34,7 @@ pub mod model;
 pub mod optim;
 pub mod ordered;
 pub mod path;
+pub mod penalty;
 pub mod process;
 pub mod report;
 pub mod restarts;

@@ -298,6 +298,8 @@ pub enum SimulatedResponse {
     /// Bernoulli with the logistic function of Σ βⱼxⱼ, on the covariates as prepared: coefficients by column, the others
     /// are 0.
     Logistic(BTreeMap<String, f64>),
+    /// Poisson with mean exp(Σ βⱼxⱼ).
+    Poisson(BTreeMap<String, f64>),
 }
 
 /// F ~ DP(α, F_π), eq. (2). The methods of conventional Bayes have no use for it; their prior is the model's.

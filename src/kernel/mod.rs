@@ -11,9 +11,9 @@ pub mod elementary;
 pub mod exponentials;
 pub mod lanes;
 pub mod log_sums;
-pub mod logistic;
 pub mod mixture;
 pub mod products;
+pub mod regression;
 pub mod sparse;
 pub mod triangle;
 mod vector;
@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 
 use ndarray::ArrayView2;
 
-pub use vector::{LANES, Lanes, Line, SINGLES, Scalar};
+pub use vector::{Arithmetic, LANES, Lanes, Line, SINGLES, Scalar};
 
 /// Which machine code the kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -77,41 +77,41 @@ impl Level {
 
 /// Compiles the body of a kernel for every level: `dispatch! { fn name(args) -> ret = body }` makes `name(level, args)`
 /// out of `body::<V: Vector>(args)`. `fn name[T, L](args)` is for numbers of any format, and its body
-/// `body::<V: Vector, T: Scalar<L>, const L: usize>(args)`.
+/// `body::<V: Vector, T: Scalar<L>, const L: usize>(args)`; `fn name<F: Family>` is for any `F`, which comes after `V`.
 macro_rules! dispatch {
     (
-        $(#[$doc:meta])* $vis:vis fn $name:ident $([$number:ident, $lanes:ident])?
+        $(#[$doc:meta])* $vis:vis fn $name:ident $(<$family:ident: $bound:ident>)? $([$number:ident, $lanes:ident])?
         ($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? = $body:ident
     ) => {
         $(#[$doc])*
-        $vis fn $name $(<$number: $crate::kernel::Scalar<$lanes>, const $lanes: usize>)? (
+        $vis fn $name <$($family: $bound,)? $($number: $crate::kernel::Scalar<$lanes>, const $lanes: usize)?> (
             level: $crate::kernel::Level,
             $($arg: $type),*
         ) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
-                fn avx512 $(<$number: $crate::kernel::Scalar<$lanes>, const $lanes: usize>)? (
+                fn avx512 <$($family: $bound,)? $($number: $crate::kernel::Scalar<$lanes>, const $lanes: usize)?> (
                     $($arg: $type),*
                 ) $(-> $ret)? {
-                    $body::<$crate::kernel::vector::Avx512 $(, $number, $lanes)?>($($arg),*)
+                    $body::<$crate::kernel::vector::Avx512 $(, $family)? $(, $number, $lanes)?>($($arg),*)
                 }
                 #[target_feature(enable = "avx2,fma")]
-                fn avx2 $(<$number: $crate::kernel::Scalar<$lanes>, const $lanes: usize>)? (
+                fn avx2 <$($family: $bound,)? $($number: $crate::kernel::Scalar<$lanes>, const $lanes: usize)?> (
                     $($arg: $type),*
                 ) $(-> $ret)? {
-                    $body::<$crate::kernel::vector::Avx2 $(, $number, $lanes)?>($($arg),*)
+                    $body::<$crate::kernel::vector::Avx2 $(, $family)? $(, $number, $lanes)?>($($arg),*)
                 }
                 // SAFETY: a level above plain is only ever obtained through `Level::detected` and `Level::pin`,
                 // which have seen the features of this CPU.
                 match level {
-                    $crate::kernel::Level::Avx512 => return unsafe { avx512($($arg),*) },
-                    $crate::kernel::Level::Avx2 => return unsafe { avx2($($arg),*) },
+                    $crate::kernel::Level::Avx512 => return unsafe { avx512::<$($family,)? $($number, $lanes)?>($($arg),*) },
+                    $crate::kernel::Level::Avx2 => return unsafe { avx2::<$($family,)? $($number, $lanes)?>($($arg),*) },
                     $crate::kernel::Level::Plain => {}
                 }
             }
             let _ = level;
-            $body::<$crate::kernel::vector::Plain $(, $number, $lanes)?>($($arg),*)
+            $body::<$crate::kernel::vector::Plain $(, $family)? $(, $number, $lanes)?>($($arg),*)
         }
     };
 }

@@ -184,10 +184,11 @@ impl Cone<'_> {
         self.rows().for_each(|i| sum.iter_mut().zip(self.row(i)).for_each(|(s, a)| *s += a));
         let mut active = Active::default();
         let mut shortest = f64::INFINITY;
+        let vanishes = |residual: &[f64]| norm(residual) <= ZERO * self.rows().len() as f64;
         loop {
             let mut residual = active.residual(&sum);
             let length = norm(&residual);
-            if length <= ZERO * self.rows().len() as f64 {
+            if vanishes(&residual) {
                 return None;
             }
             // Every row that is admitted makes it shorter, unless the row cannot be told from the boundary.
@@ -199,6 +200,10 @@ impl Cone<'_> {
             while let Some(&row) = shortlist.first() {
                 active.admit(self, row, &sum);
                 residual = active.residual(&sum);
+                // What is left is rounding, and every row is on the wrong side of some of it.
+                if vanishes(&residual) {
+                    return None;
+                }
                 shortlist.retain(|&i| i != row);
                 shortlist = self.wrong(&residual, shortlist);
             }

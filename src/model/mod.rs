@@ -6,7 +6,12 @@ mod logistic;
 mod mean;
 mod median;
 mod normal;
+mod poisson;
 mod quantile;
+pub mod regression;
+
+pub use logistic::Logistic;
+pub use poisson::Poisson;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,6 +56,8 @@ models! {
     Gmm => gmm,
     /// Logistic regression with a penalty on the coefficients, fitted by L-BFGS.
     Logistic => logistic,
+    /// Poisson regression of counts, with a penalty on the coefficients.
+    Poisson => poisson,
     /// The mean of each column: loss (y − θ)².
     Mean => mean,
     /// The median of each column: loss |y − θ|.

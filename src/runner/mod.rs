@@ -12,7 +12,7 @@ use crate::config::{Experiment, FixedInitConfig, Method, Metric};
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::evaluate::{Dealing, Densities, OnTest, Sparsity, densities};
-use crate::model::Model;
+use crate::model::{Model, Response};
 use crate::report::{Diagnostics, DiagnosticsSum, Observations, Repeat};
 use crate::samples::{self, Sample};
 use crate::study::{Study, Trial};
@@ -186,7 +186,7 @@ impl<'a> Scores<'a> {
         };
         if let (Some(on_test), Some(test)) = (&self.on_test, self.test) {
             let predictive = on_test.predictive();
-            match test.y.as_ref().filter(|_| self.model.coefficients().is_some()) {
+            match test.y.as_ref().filter(|_| self.model.response() == Some(Response::Binary)) {
                 Some(y) => {
                     let [lppd, mse, accuracy] =
                         predictive.classification(y.as_slice().expect("responses are contiguous"));

@@ -4,8 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ndarray::Array1;
-use rand::distr::Distribution;
-use rand_distr::Open01;
 
 use crate::config::{
     CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse, printable,
@@ -18,6 +16,8 @@ use crate::data::table::Table;
 use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
 use crate::error::{Error, Result};
+use crate::model::regression::Family;
+use crate::model::{Logistic, Poisson};
 use crate::process::base::BaseConfig;
 use crate::rng::{Purpose, Rng, Seed};
 
@@ -347,22 +347,21 @@ fn beside(mut table: Table, labels: Table) -> Result<Table> {
 
 /// Responses drawn from a model of the covariates.
 fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng) -> Result<Dataset> {
-    let SimulatedResponse::Logistic(coefficients) = response;
+    let (coefficients, sample): (_, fn(f64, &mut Rng) -> f64) = match response {
+        SimulatedResponse::Logistic(coefficients) => (coefficients, Logistic::sample),
+        SimulatedResponse::Poisson(coefficients) => (coefficients, Poisson::sample),
+    };
     let mut beta = Array1::zeros(data.d());
     for (name, value) in coefficients {
         let place = data.columns.iter().position(|c| c == name).ok_or_else(|| {
             Error::input(format!(
-                "`data.response.logistic` names the column \"{}\", which the data lack",
+                "`data.response` names the column \"{}\", which the data lack",
                 printable(name)
             ))
         })?;
         beta[place] = *value;
     }
-    let draw = |margin: &f64| {
-        let u: f64 = Open01.sample(rng);
-        f64::from(u < 1.0 / (1.0 + libm::exp(-margin)))
-    };
-    let y: Array1<f64> = data.x.dot(&beta).iter().map(draw).collect();
+    let y: Array1<f64> = data.x.dot(&beta).iter().map(|eta| sample(*eta, rng)).collect();
     Ok(Dataset::new(data.x.clone(), Some(y), data.columns.clone()).with_design(data.design.clone()))
 }
 

@@ -172,9 +172,10 @@ impl Study {
     /// That every setting of the path is an experiment, and that the parameters to keep exist.
     fn check_path(&self) -> Result<()> {
         let Some(path) = &self.experiment.path else { return Ok(()) };
-        for t in 0..self.settings().len() {
-            // Where a setting takes the penalty away, the data must do without.
-            if matches!(&self.decode_setting(t)?.1.model, ModelConfig::Logistic(c) if c.is_free()) {
+        for (t, value) in self.settings().iter().enumerate() {
+            self.decode_setting(t)?;
+            // Where a setting takes a penalty away, the data must do without.
+            if matches!(value.to_string().as_str(), "0" | "0.0" | "none") {
                 self.setting(t)?;
             }
         }
@@ -612,8 +613,8 @@ impl Study {
                 }
                 Metric::Sparsity => continue,
                 Metric::Lppd if !model.is_likelihood() => "\"lppd\" needs a model with a density",
-                Metric::Mse | Metric::Accuracy if model.coefficients().is_none() => {
-                    "\"mse\" and \"accuracy\" need a model of a response"
+                Metric::Mse | Metric::Accuracy if model.response() != Some(Response::Binary) => {
+                    "\"mse\" and \"accuracy\" need a model of a response that is 0 or 1"
                 }
                 _ if test.is_none() => {
                     "metrics on test data need some: give `data.test`, `data.split` or `n_test`"

@@ -13,6 +13,7 @@ mod mixture;
 mod monte_carlo;
 #[cfg(feature = "nuts")]
 mod nuts;
+mod poisson;
 #[path = "../program/support.rs"]
 mod program;
 mod real_data;

@@ -91,6 +91,17 @@ pub trait Arithmetic: Copy {
     /// e and m with self = 2ᵉ m and √½ ≤ m < √2, for positive normal numbers.
     fn split(self) -> (Self, Self);
 
+    /// exp(x) and its slope up to where it would overflow, and beyond that along the tangent: convex, and finite as far as a
+    /// search can go.
+    #[inline(always)]
+    fn exp_and_slope(self) -> (Self, Self) {
+        let limit = Self::splat(-Self::FORMAT.exp_zero - 8.0);
+        let beyond = self.sub(limit);
+        let zero = Self::splat(0.0);
+        let exp = self.if_below(limit, self, limit).exp();
+        (exp.fma(beyond.if_below(zero, zero, beyond), exp), exp)
+    }
+
     /// exp(x) for x ≤ 700, to about 1 unit in the last place; 0 below −708. NaN for NaN. In singles for x ≤ 80, to five digits;
     /// 0 below −64.
     #[inline(always)]

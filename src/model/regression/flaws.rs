@@ -1,5 +1,6 @@
 //! Where the regression has no minimum, or more than one. A penalty holds every coefficient (all of them grow without bound
-//! in β), but not the intercept, which needs responses of both classes. Without a penalty see [`identify`].
+//! in β), but not the intercept, which needs responses that keep it from either side: of both classes, or a count above 0.
+//! Without a penalty see [`identify`].
 //!
 //! Without pseudo-samples all this is known of the data, before any draw. With them it is if the data are sound: more atoms take
 //! nothing away. If they are not, each draw's own atoms decide.
@@ -8,11 +9,12 @@
 
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
 
-use super::{Logistic, Penalty};
+use super::{Family, Regression};
 use crate::data::Dataset;
 use crate::model::Search;
 use crate::model::identify::{Basis, Labelled, columns_of, separates_alone};
 use crate::optim::{Minimum, Status};
+use crate::penalty::Penalty;
 use crate::process::{Masses, Measure};
 
 /// Columns that a message names.
@@ -20,9 +22,20 @@ const LISTED: usize = 5;
 /// Share of a row's mass below which a response cannot be told from rounding, neither here nor by the loss.
 const ROUNDING: f64 = 1e-12;
 
-/// All responses are equal, and there are some.
-pub fn constant(y: &Array1<f64>) -> bool {
-    y.first().is_some_and(|first| y.iter().all(|y| y == first))
+/// The sides that a response keeps the margin from: a loss A(m) − y m rises without end where m grows unless y is the
+/// largest response there is, and where it falls unless y is 0.
+fn sides<F: Family>(mass: f64, sum: f64) -> impl Iterator<Item = f64> {
+    let down = F::LARGEST.map_or(mass, |largest| largest * mass - sum);
+    [(1.0, sum), (-1.0, down)]
+        .into_iter()
+        .filter(move |(_, part)| *part > ROUNDING * mass)
+        .map(|(sign, _)| sign)
+}
+
+/// There are responses, and all keep the margin from the same side alone.
+pub fn one_sided<F: Family>(y: &Array1<f64>) -> bool {
+    let mut sides = y.iter().flat_map(|&y| sides::<F>(1.0, y));
+    sides.next().is_some_and(|first| sides.all(|side| side == first))
 }
 
 /// What the observed rows identify.
@@ -36,30 +49,30 @@ pub enum Observed {
 }
 
 impl Observed {
-    fn new(model: &Logistic, data: &Dataset) -> Observed {
+    fn new<F: Family>(model: &Regression<F>, data: &Dataset) -> Observed {
         let y = data.y.as_ref().expect("regression data have responses");
         if model.penalty != Penalty::None {
-            return if y.is_empty() || constant(y) { Observed::Constant } else { Observed::Sound };
+            return if y.is_empty() || one_sided::<F>(y) { Observed::Constant } else { Observed::Sound };
         }
         let basis = Basis::new(data.x.view());
-        let sound = basis.is_full() && basis.separation(&labelled(y.view())).is_none();
+        let sound = basis.is_full() && basis.separation(&labelled::<F>(y.view())).is_none();
         if sound { Observed::Sound } else { Observed::Flawed(basis) }
     }
 }
 
-fn labelled(y: ArrayView1<f64>) -> Vec<Labelled> {
-    y.iter().map(|&y| if y == 1.0 { 1.0 } else { -1.0 }).enumerate().collect()
+fn labelled<F: Family>(y: ArrayView1<f64>) -> Vec<Labelled> {
+    y.iter().enumerate().flat_map(|(i, &y)| sides::<F>(1.0, y).map(move |side| (i, side))).collect()
 }
 
-impl Logistic {
+impl<F: Family> Regression<F> {
     /// The statuses of draws whose atoms have no minimum, or more than one, whatever the searches found.
     pub(super) fn mark_flaws(&self, searches: &[Search], minima: &mut [Minimum]) {
         for (minimum, search) in minima.iter_mut().zip(searches) {
             let observed = self.observed.get_or_init(|| Observed::new(self, search.f.observed()));
             let found = match observed {
                 Observed::Sound => return,
-                Observed::Constant => one_class(search.f).then_some(Status::Separated),
-                Observed::Flawed(basis) => flaw(basis, search.f),
+                Observed::Constant => one_class::<F>(search.f).then_some(Status::Separated),
+                Observed::Flawed(basis) => flaw::<F>(basis, search.f),
             };
             if let Some(status) = found.filter(|_| minimum.status != Status::Failed) {
                 minimum.status = status;
@@ -72,7 +85,7 @@ impl Logistic {
         if self.penalty != Penalty::None || self.prior {
             return None;
         }
-        let (basis, rows) = (Basis::new(train.x.view()), labelled(train.y.as_ref()?.view()));
+        let (basis, rows) = (Basis::new(train.x.view()), labelled::<F>(train.y.as_ref()?.view()));
         let needed = if self.gamma == 0.0 { "is needed, and `gamma` above 0" } else { "is needed" };
         let cure = "give a penalty (\"ridge\", `student_t`, \"lasso\")";
         let mut flaws = Vec::new();
@@ -94,7 +107,7 @@ impl Logistic {
                 _ => format!("by each of {}", names(train, &alone)),
             };
             let message = format!(
-                "{needed}: the two classes are separated {how}, and without one the loss has no minimum: coefficients \
+                "{needed}: the responses are separated {how}, and without one the loss has no minimum: coefficients \
                  grow for ever; {cure}, or leave columns out"
             );
             flaws.push(("penalty", message));
@@ -132,30 +145,28 @@ fn names(train: &Dataset, columns: &[usize]) -> String {
 }
 
 /// The responses that each row has in a draw, by more than rounding; rows are counted from `first`.
-fn labels(first: usize, masses: &Masses) -> Vec<Labelled> {
+fn labels<F: Family>(first: usize, masses: &Masses) -> Vec<Labelled> {
     let rows = masses.mass.iter().zip(&masses.response).enumerate();
-    let parts = rows.flat_map(|(i, (mass, one))| [(i, 1.0, *one, mass), (i, -1.0, mass - one, mass)]);
-    let counts = parts.filter(|(_, _, part, mass)| *part > ROUNDING * **mass);
-    counts.map(|(i, sign, ..)| (first + i, sign)).collect()
+    rows.flat_map(|(i, (mass, sum))| sides::<F>(*mass, *sum).map(move |side| (first + i, side))).collect()
 }
 
-fn one_class(f: &Measure) -> bool {
+fn one_class<F: Family>(f: &Measure) -> bool {
     let (observed, others) = f.masses();
-    let others = others.map_or(Vec::new(), |others| labels(0, &others));
-    let mut signs = labels(0, &observed).into_iter().chain(others).map(|(_, sign)| sign);
+    let others = others.map_or(Vec::new(), |others| labels::<F>(0, &others));
+    let mut signs = labels::<F>(0, &observed).into_iter().chain(others).map(|(_, sign)| sign);
     signs.next().is_none_or(|first| signs.all(|sign| sign == first))
 }
 
 /// What is wrong with the atoms of a draw without a penalty; `basis` is that of the observed rows.
-fn flaw(basis: &Basis, f: &Measure) -> Option<Status> {
+fn flaw<F: Family>(basis: &Basis, f: &Measure) -> Option<Status> {
     let (observed, others) = f.masses();
-    let mut rows = labels(0, &observed);
+    let mut rows = labels::<F>(0, &observed);
     let all;
     let basis = match others {
         None => basis,
         Some(others) => {
             // The rows that the draw has atoms on, and no more.
-            let mut own = labels(0, &others);
+            let mut own = labels::<F>(0, &others);
             let mut picked: Vec<usize> = own.iter().map(|(i, _)| *i).collect();
             picked.dedup();
             let place = |i: usize| picked.binary_search(&i).expect("picked just now");

@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use ndarray::Array2;
 
-use super::Logistic;
+use super::ground::Responses;
 use super::metric::{Hard, Metric, Shared, hessian};
 use super::rows;
+use super::{Family, Regression};
 use crate::data::Dataset;
 use crate::kernel::lanes::{add, along};
-use crate::kernel::logistic::{curvatures, loss_and_slope};
 use crate::kernel::products::{add_gradients, add_margins};
+use crate::kernel::regression::{curvatures, loss_and_slope};
 use crate::kernel::{LANES, Level, Line, Panel, Scalar};
 use crate::optim::Minimum;
 use crate::optim::bfgs::{self, LaneObjective, Need, Stage, Trial};
@@ -19,9 +20,7 @@ use crate::process::Measure;
 
 /// Columns that are worked on together: their parameters stay in the cache.
 pub const COLUMNS: usize = 512;
-/// Of log(1 + eᵐ), at m = 0.
-const LARGEST_CURVATURE: f64 = 0.25;
-/// Share of it that searches begin with at least, however large the margins of their start.
+/// Share of the curvature at margin 0 that searches begin with at least, however large the margins of their start.
 const LEAST: f64 = 1.0 / 16.0;
 /// Rows that their size is taken from.
 const SAMPLE: usize = 1024;
@@ -30,12 +29,12 @@ const LARGEST_SINGLE: f64 = 1e4;
 /// Cells of a tile, in groups of rows: half a megabyte.
 const TILE: usize = 8192;
 
-pub struct Objective<'a> {
-    model: &'a Logistic,
+pub struct Objective<'a, F: Family> {
+    model: &'a Regression<F>,
     data: &'a Dataset,
     shared: &'a Shared,
-    /// Per draw: mass of each row, and the part of it with response 1.
-    responses: Vec<(Vec<f64>, Vec<f64>)>,
+    /// Of every draw.
+    responses: Vec<Responses>,
     metrics: Vec<Metric<'a>>,
     bench: Vec<Seats>,
 }
@@ -74,7 +73,13 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
         }
     }
 
-    fn take(&mut self, lane: usize, draw: usize, (mass, ones): &(Vec<f64>, Vec<f64>), hard: Option<&Hard>) {
+    fn take(
+        &mut self,
+        lane: usize,
+        draw: usize,
+        Responses { mass, sums: ones, .. }: &Responses,
+        hard: Option<&Hard>,
+    ) {
         if self.taken[lane] != Some(draw) {
             self.taken[lane] = Some(draw);
             self.mass.iter_mut().zip(mass).for_each(|(line, m)| line[lane] = T::of(*m));
@@ -86,11 +91,11 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
     }
 
     /// The share of the hard rows in the gradients.
-    fn hard_gradient(&self, level: Level, hard: &Panel<T, L>) -> Vec<Line<T, L>> {
+    fn hard_gradient<F: Family>(&self, level: Level, hard: &Panel<T, L>) -> Vec<Line<T, L>> {
         let (groups, columns) = (0..hard.groups(), 0..hard.d());
         let mut margins = vec![Line::default(); hard.rows()];
         add_margins(level, hard, groups.clone(), columns.clone(), &[&self.theta], &mut [&mut margins]);
-        loss_and_slope(level, &mut margins, &self.hard_mass, &self.hard_ones);
+        loss_and_slope::<F, T, L>(level, &mut margins, &self.hard_mass, &self.hard_ones);
         let mut gradient = vec![Line::default(); columns.len()];
         add_gradients(level, hard, groups, columns, &[&margins], &mut [&mut gradient]);
         gradient
@@ -99,7 +104,7 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
 
 /// Loss and gradient of the draws that are seated: margins of a tile of rows are one matrix product, and so is its share of
 /// the gradients. `see` is shown the margins of every tile.
-fn pass<T: Scalar<L>, const L: usize>(
+fn pass<F: Family, T: Scalar<L>, const L: usize>(
     level: Level,
     x: &Panel<T, L>,
     bench: &mut [Seats<T, L>],
@@ -123,7 +128,7 @@ fn pass<T: Scalar<L>, const L: usize>(
         for seats in bench.iter_mut() {
             see(seats, rows.start..rows.end.min(x.n()));
             let (mass, ones) = (&seats.mass[rows.clone()], &seats.ones[rows.clone()]);
-            let loss = loss_and_slope(level, &mut seats.margins, mass, ones);
+            let loss = loss_and_slope::<F, T, L>(level, &mut seats.margins, mass, ones);
             seats.value.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
             seats.share.fill(Line::default());
         }
@@ -139,24 +144,24 @@ fn pass<T: Scalar<L>, const L: usize>(
     }
 }
 
-impl<'a> Objective<'a> {
-    /// Draws on the rows of `data`: for each the mass of every row, and the part of it with response 1.
+impl<'a, F: Family> Objective<'a, F> {
+    /// Draws on the rows of `data`.
     pub fn new(
-        model: &'a Logistic,
+        model: &'a Regression<F>,
         shared: &'a Shared,
         data: &'a Dataset,
-        responses: Vec<(Vec<f64>, Vec<f64>)>,
+        responses: Vec<Responses>,
     ) -> Self {
         let metrics = responses.iter().map(|_| Metric::new(shared)).collect();
         Objective { model, data, shared, responses, metrics, bench: Vec::new() }
     }
 
     /// Draws without pseudo-samples on other than the observed rows.
-    pub fn of_observed(model: &'a Logistic, shared: &'a Shared, block: &[&Measure<'a>]) -> Self {
+    pub fn of_observed(model: &'a Regression<F>, shared: &'a Shared, block: &[&Measure<'a>]) -> Self {
         let of_draw = |f: &&Measure<'a>| {
             let (observed, others) = f.masses();
             assert!(others.is_none(), "pseudo-samples are observed rows");
-            (observed.mass, observed.response)
+            Responses { mass: observed.mass, sums: observed.response, carrier: Regression::<F>::carrier(f) }
         };
         Objective::new(model, shared, block[0].observed(), block.iter().map(of_draw).collect())
     }
@@ -213,10 +218,10 @@ impl<'a> Objective<'a> {
         descents.into_iter().map(minimum).collect()
     }
 
-    /// Mass of each row of a draw, and the part of it with response 1.
+    /// Mass of each row of a draw, and Σ w y there.
     pub fn responses(&self, draw: usize) -> (&[f64], &[f64]) {
-        let (mass, ones) = &self.responses[draw];
-        (mass, ones)
+        let Responses { mass, sums, .. } = &self.responses[draw];
+        (mass, sums)
     }
 
     /// Σᵢ cᵢ xᵢ for every c, and Σᵢ cᵢ for the intercept.
@@ -251,7 +256,7 @@ pub fn pieces(len: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(size).map(move |start| start..(start + size).min(len))
 }
 
-impl BlockObjective for Objective<'_> {
+impl<F: Family> BlockObjective for Objective<'_, F> {
     fn evaluate(
         &mut self,
         active: &[usize],
@@ -273,7 +278,7 @@ impl BlockObjective for Objective<'_> {
         let seats = self.bench.iter_mut().flat_map(|seats| &mut seats.taken);
         seats.skip(active.len()).for_each(|seat| *seat = None);
         let metrics = &mut self.metrics;
-        pass(level, x, &mut self.bench[..groups], |seats, rows| {
+        pass::<F, _, _>(level, x, &mut self.bench[..groups], |seats, rows| {
             for (lane, draw) in seats.taken.iter().enumerate() {
                 if let Some(metric) = draw.map(|d| &mut metrics[d]) {
                     metric.observe(rows.start, seats.margins[..rows.len()].iter().map(|m| m[lane]));
@@ -287,18 +292,25 @@ impl BlockObjective for Objective<'_> {
         for (i, mut gradient) in gradients.outer_iter_mut().enumerate() {
             let (seats, lane) = (&self.bench[i / LANES], i % LANES);
             gradient.iter_mut().zip(&seats.gradient).for_each(|(g, line)| *g = line[lane]);
-            values[i] = seats.value[lane];
+            values[i] = seats.value[lane] + self.responses[active[i]].carrier;
         }
     }
 
     fn precondition(&mut self, active: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
-        let masses: Vec<&[f64]> = active.iter().map(|&s| &self.responses[s].0[..]).collect();
+        let masses: Vec<&[f64]> = active.iter().map(|&s| &self.responses[s].mass[..]).collect();
         let metrics: Vec<&Metric> = active.iter().map(|&s| &self.metrics[s]).collect();
-        Metric::apply_block(&metrics, self.model.level, self.data.panel_with_intercept(), &masses, far, v)
+        Metric::apply_block::<F>(
+            &metrics,
+            self.model.level,
+            self.data.panel_with_intercept(),
+            &masses,
+            far,
+            v,
+        )
     }
 
     fn renew(&mut self, search: usize, theta: &[f64], far: bool) -> bool {
-        self.metrics[search].renew(self.model, self.data, &self.responses[search].0, theta, far)
+        self.metrics[search].renew(self.model, self.data, &self.responses[search].mass, theta, far)
     }
 
     fn begins_alone(&self, search: usize) -> bool {
@@ -311,8 +323,8 @@ impl BlockObjective for Objective<'_> {
 }
 
 /// The draws of an objective, a lane each.
-struct InLanes<'o, 'a, T, const L: usize> {
-    of: &'o Objective<'a>,
+struct InLanes<'o, 'a, F: Family, T, const L: usize> {
+    of: &'o Objective<'a, F>,
     x: &'o Panel<T, L>,
     hard: Option<&'o Panel<T, L>>,
     /// Hessians are made in singles.
@@ -320,13 +332,18 @@ struct InLanes<'o, 'a, T, const L: usize> {
     bench: Vec<Seats<T, L>>,
 }
 
-impl<'o, 'a, T: Scalar<L>, const L: usize> InLanes<'o, 'a, T, L> {
-    fn new(of: &'o Objective<'a>, x: &'o Panel<T, L>, hard: Option<&'o Panel<T, L>>, singles: bool) -> Self {
+impl<'o, 'a, F: Family, T: Scalar<L>, const L: usize> InLanes<'o, 'a, F, T, L> {
+    fn new(
+        of: &'o Objective<'a, F>,
+        x: &'o Panel<T, L>,
+        hard: Option<&'o Panel<T, L>>,
+        singles: bool,
+    ) -> Self {
         InLanes { of, x, hard, singles, bench: Vec::new() }
     }
 }
 
-impl<T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_, '_, T, L> {
+impl<F: Family, T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_, '_, F, T, L> {
     fn p(&self) -> usize {
         self.of.model.d() + 1
     }
@@ -342,16 +359,23 @@ impl<T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_, '_, T, L>
             }
             seats.theta.copy_from_slice(&trial.at.theta[..p]);
         }
-        pass(level, self.x, &mut self.bench[..trials.len()], |_, _| {});
+        pass::<F, _, _>(level, self.x, &mut self.bench[..trials.len()], |_, _| {});
         for (seats, trial) in self.bench.iter().zip(trials) {
             let at = &mut trial.at;
             at.smooth[..p].copy_from_slice(&seats.gradient);
             if let Some(hard) = self.hard {
-                along(level, &seats.gradient, [-1.0; L], &seats.hard_gradient(level, hard), &mut at.smooth);
+                along(
+                    level,
+                    &seats.gradient,
+                    [-1.0; L],
+                    &seats.hard_gradient::<F>(level, hard),
+                    &mut at.smooth,
+                );
             }
             at.gradient[..p].copy_from_slice(&seats.gradient);
             let penalty = self.of.model.penalise(&at.theta[..d], &mut at.gradient[..d]);
-            at.values = std::array::from_fn(|l| seats.value[l] + penalty[l]);
+            let carrier = |l: usize| trial.seats[l].map_or(0.0, |draw| self.of.responses[draw].carrier);
+            at.values = std::array::from_fn(|l| seats.value[l] + penalty[l] + carrier(l));
         }
     }
 
@@ -363,20 +387,29 @@ impl<T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_, '_, T, L>
 
     fn hessian(&mut self, search: usize, theta: &[f64], need: Need) -> Vec<f64> {
         let Objective { model, data, shared, .. } = *self.of;
-        let mass = &self.of.responses[search].0;
+        let mass = &self.of.responses[search].mass;
         // Steps that are mended as they go need no more digits than singles have.
         let own = |far: bool| match self.singles {
-            true => hessian(model.level, data.singles_with_intercept(), mass, theta, far, shared.hard()),
-            false => hessian(model.level, data.panel_with_intercept(), mass, theta, far, shared.hard()),
+            true => hessian::<F, _, _>(
+                model.level,
+                data.singles_with_intercept(),
+                mass,
+                theta,
+                far,
+                shared.hard(),
+            ),
+            false => {
+                hessian::<F, _, _>(model.level, data.panel_with_intercept(), mass, theta, far, shared.hard())
+            }
         };
         match (need, shared) {
             (Need::Start, Shared::Small { far, .. }) => {
                 // The first rows tell well enough how large margins are.
                 let (groups, rows) = (self.x.groups().min(SAMPLE / L), self.x.n().min(SAMPLE));
-                let v = curvatures(model.level, self.x, groups, theta, &mass[..rows], false);
+                let v = curvatures::<F, T, L>(model.level, self.x, groups, theta, &mass[..rows], false);
                 let sum: f64 = v.iter().flat_map(|line| line.0).map(Into::into).sum();
                 let mean = sum / mass[..rows].iter().sum::<f64>();
-                let scale = (mean / LARGEST_CURVATURE).max(LEAST);
+                let scale = (mean / F::curvature_at_0()).max(LEAST);
                 far.iter().map(|h| scale * h).collect()
             }
             (Need::Near, Shared::Small { near: Some(near), .. }) => near.clone(),
@@ -388,8 +421,8 @@ impl<T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_, '_, T, L>
 
     fn known_hessian(&self, search: usize, theta: &[f64], far: bool) -> Option<Vec<f64>> {
         let hard = self.of.shared.hard()?;
-        let mass = &self.of.responses[search].0;
-        Some(hard.hessian(self.of.model.level, self.singles, mass, theta, far))
+        let mass = &self.of.responses[search].mass;
+        Some(hard.hessian::<F>(self.of.model.level, self.singles, mass, theta, far))
     }
 
     fn hessian_cost(&self) -> f64 {
@@ -404,10 +437,12 @@ impl<T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_, '_, T, L>
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Penalty, test_model};
+    use super::super::test_model;
     use super::*;
     use crate::config::Positive;
     use crate::kernel::available;
+    use crate::model::Logistic;
+    use crate::penalty::{Penalty, StudentT};
     use ndarray::Array1;
 
     /// Numbers without a pattern.
@@ -421,9 +456,10 @@ mod tests {
         Dataset::unnamed(x, Some(y))
     }
 
-    fn model(d: usize, level: Level) -> Logistic {
+    fn model(d: usize, level: Level) -> Regression<Logistic> {
         let positive = |v| Positive::new(v).unwrap();
-        Logistic { level, ..test_model(d, Penalty::StudentT { a: positive(1.0), b: positive(0.7) }) }
+        let penalty = Penalty::StudentT(StudentT { a: positive(1.0), b: positive(0.7) });
+        Regression { level, ..test_model(d, penalty) }
     }
 
     /// More rows than a tile has, and more columns than are worked on together.
@@ -439,7 +475,7 @@ mod tests {
         }
     }
 
-    fn evaluates<T: Scalar<L>, const L: usize>(objective: &Objective, x: &Panel<T, L>, error: f64) {
+    fn evaluates<T: Scalar<L>, const L: usize>(objective: &Objective<Logistic>, x: &Panel<T, L>, error: f64) {
         let (data, d) = (objective.data, objective.model.d());
         let mut lanes = InLanes::new(objective, x, None, false);
         // Two draws in different lines, at points of their own.

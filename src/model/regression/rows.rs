@@ -6,11 +6,11 @@
 
 use ndarray::{Array1, Array2, ArrayView1};
 
-use super::Logistic;
 use super::metric::Gram;
 use super::objective::Objective;
+use super::{Family, Regression};
 use crate::kernel::Panel;
-use crate::math::{largest, softplus};
+use crate::math::largest;
 use crate::optim::lbfgs::{BlockObjective, Settings};
 use crate::optim::{Minimum, Status};
 
@@ -45,9 +45,9 @@ impl Descent {
 }
 
 /// Descends from every start.
-pub fn descend(
-    model: &Logistic,
-    objective: &mut Objective,
+pub fn descend<F: Family>(
+    model: &Regression<F>,
+    objective: &mut Objective<F>,
     columns: &Panel,
     starts: Vec<Vec<f64>>,
     settings: &Settings,
@@ -77,9 +77,9 @@ pub fn descend(
 }
 
 /// One step of every search; those that go on.
-fn round<'a>(
-    model: &Logistic,
-    objective: &mut Objective,
+fn round<'a, F: Family>(
+    model: &Regression<F>,
+    objective: &mut Objective<F>,
     columns: &Panel,
     open: Vec<&'a mut Descent>,
     settings: &Settings,
@@ -89,7 +89,7 @@ fn round<'a>(
     let grams = Gram::new(model, columns, &betas);
     let solved = open.into_iter().zip(grams).filter_map(|(search, gram)| {
         let (mass, ones) = objective.responses(search.number);
-        let found = gram.minimise_ridge(mass, ones, &mut search.dual, EXACT * settings.gradient);
+        let found = gram.minimise_ridge::<F>(mass, ones, &mut search.dual, EXACT * settings.gradient);
         found.then_some((search, gram))
     });
     let (open, grams): (Vec<_>, Vec<_>) = solved.unzip();
@@ -137,19 +137,20 @@ pub struct Dual {
 
 impl Gram {
     /// Moves `at` to the minimum of the ridge regression, to where |s − c| is at most `tolerance`; false if it cannot be found.
-    fn minimise_ridge(&self, mass: &[f64], ones: &[f64], at: &mut Dual, tolerance: f64) -> bool {
+    fn minimise_ridge<F: Family>(&self, mass: &[f64], ones: &[f64], at: &mut Dual, tolerance: f64) -> bool {
         let n = mass.len();
-        let mut here = self.point(mass, ones, at.clone());
+        let mut here = self.point::<F>(mass, ones, at.clone());
         for _ in 0..NEWTON {
-            let sigma = here.margins.mapv(|m| 1.0 / (1.0 + libm::exp(-m)));
-            let slope = &sigma * &ArrayView1::from(mass) - ArrayView1::from(ones);
+            let partition = here.margins.mapv(F::partition);
+            let slope =
+                partition.mapv(|[_, slope, _]| slope) * &ArrayView1::from(mass) - ArrayView1::from(ones);
             let worst = slope.iter().zip(&here.dual.c).fold(0.0f64, |w, (s, c)| w.max((s - c).abs()));
             if worst <= tolerance {
                 break;
             }
             // With V = R² the curvature in the margins, e their change and b the new intercept, c becomes s + V e, which
             // sums to 0, and (1 + R K R) R e = R (b − m − K s).
-            let root = Array1::from_shape_fn(n, |i| (mass[i] * sigma[i] * (1.0 - sigma[i])).sqrt());
+            let root = Array1::from_shape_fn(n, |i| (mass[i] * partition[i][1] * partition[i][2]).sqrt());
             let Some(system) = self.system(&root, 0.0) else { return false };
             let right = (-&here.margins - self.product.dot(&slope)) * &root;
             let solve =
@@ -157,10 +158,10 @@ impl Gram {
             let (fixed, by_intercept) = (solve(&right), solve(&root));
             let intercept = -(slope.sum() + root.dot(&fixed)) / root.dot(&by_intercept);
             let c = slope + (fixed + by_intercept * intercept) * &root;
-            let target = self.point(mass, ones, Dual { c: c.to_vec(), intercept });
+            let target = self.point::<F>(mass, ones, Dual { c: c.to_vec(), intercept });
             let mut step = 1.0;
             let next = (0..HALVINGS).find_map(|_| {
-                let trial = here.towards(&target, step, mass, ones);
+                let trial = here.towards::<F>(&target, step, mass, ones);
                 step *= 0.5;
                 (trial.value <= here.value).then_some(trial)
             });
@@ -172,9 +173,9 @@ impl Gram {
         at.intercept.is_finite() && at.c.iter().all(|c| c.is_finite())
     }
 
-    fn point(&self, mass: &[f64], ones: &[f64], dual: Dual) -> Point {
+    fn point<F: Family>(&self, mass: &[f64], ones: &[f64], dual: Dual) -> Point {
         let margins = dual.intercept - self.product.dot(&ArrayView1::from(&dual.c));
-        Point::new(margins, mass, ones, dual)
+        Point::new::<F>(margins, mass, ones, dual)
     }
 }
 
@@ -186,33 +187,35 @@ struct Point {
 }
 
 impl Point {
-    fn new(margins: Array1<f64>, mass: &[f64], ones: &[f64], dual: Dual) -> Point {
+    fn new<F: Family>(margins: Array1<f64>, mass: &[f64], ones: &[f64], dual: Dual) -> Point {
         let of_row = |(i, &m): (usize, &f64)| {
             // ½ βᵀDβ = ½ cᵀKc.
-            mass[i] * softplus(m) - ones[i] * m + 0.5 * dual.c[i] * (dual.intercept - m)
+            mass[i] * F::partition(m)[0] - ones[i] * m + 0.5 * dual.c[i] * (dual.intercept - m)
         };
         let value = margins.iter().enumerate().map(of_row).sum();
         Point { dual, margins, value }
     }
 
     /// Part of the way to another point.
-    fn towards(&self, to: &Point, step: f64, mass: &[f64], ones: &[f64]) -> Point {
+    fn towards<F: Family>(&self, to: &Point, step: f64, mass: &[f64], ones: &[f64]) -> Point {
         let between = |a: f64, b: f64| if step == 1.0 { b } else { a + step * (b - a) };
         let c = self.dual.c.iter().zip(&to.dual.c).map(|(a, b)| between(*a, *b)).collect();
         let dual = Dual { c, intercept: between(self.dual.intercept, to.dual.intercept) };
         let margins = self.margins.iter().zip(&to.margins).map(|(a, b)| between(*a, *b)).collect();
-        Point::new(margins, mass, ones, dual)
+        Point::new::<F>(margins, mass, ones, dual)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Penalty, test_model};
+    use super::super::test_model;
     use super::*;
     use crate::config::Positive;
     use crate::data::Dataset;
-    use crate::model::logistic::metric::Shared;
+    use crate::model::Logistic;
+    use crate::model::regression::metric::Shared;
     use crate::model::{Model, Search};
+    use crate::penalty::{Penalty, StudentT};
     use crate::process::Measure;
 
     const N: usize = 12;
@@ -241,7 +244,7 @@ mod tests {
         let beta: Vec<f64> = (0..D).map(|j| noise(j + 300)).collect();
         let ridge = Gram::new(&model, &Panel::new(data.x.t()), &[&beta]).remove(0);
         let mut dual = Dual { c: vec![0.0; N], intercept: 0.0 };
-        assert!(ridge.minimise_ridge(&mass, &ones, &mut dual, 1e-14));
+        assert!(ridge.minimise_ridge::<Logistic>(&mass, &ones, &mut dual, 1e-14));
         let c = ArrayView1::from(&dual.c);
         let beta = -data.x.t().dot(&c) * ArrayView1::from(&ridge.inverse);
         let margins = data.x.dot(&beta) + dual.intercept;
@@ -257,9 +260,9 @@ mod tests {
     fn searches_end_in_a_minimum_by_either_way() {
         let data = data();
         let student_t =
-            |b| Penalty::StudentT { a: Positive::new(1.0).unwrap(), b: Positive::new(b).unwrap() };
+            |b| Penalty::StudentT(StudentT { a: Positive::new(1.0).unwrap(), b: Positive::new(b).unwrap() });
         for (b, gamma, few) in [(1.0, 0.05, true), (1e-4, 0.002, false)] {
-            let model = Logistic { gamma, ..test_model(D, student_t(b)) };
+            let model = Regression { gamma, ..test_model(D, student_t(b)) };
             assert!(matches!(model.metric(&data), Shared::Rows(..)));
             let f = Measure::empirical(&data);
             let starts: Vec<Vec<f64>> =

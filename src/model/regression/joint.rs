@@ -1,26 +1,29 @@
-//! The conventional Bayesian regression of eq. (12): βⱼ ~ N(0, 1/λⱼ), λⱼ ~ Gamma(a, b), a flat prior on the intercept;
-//! or with λ integrated out, which leaves the penalty as a prior.
+//! The conventional Bayesian regression of eq. (12): βⱼ ~ N(0, 1/λⱼ), λⱼ ~ Gamma(a, b), a flat prior on the intercept or a
+//! normal one; or with λ integrated out, which leaves the penalty as a prior.
 
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::TAU;
 
-use super::{Logistic, Penalty};
-use crate::bayes::Joint;
+use super::{Family, Regression};
+use crate::bayes::{Joint, log_normal_density};
 use crate::data::Dataset;
-use crate::kernel::logistic::loss_and_gradient;
+use crate::kernel::regression::loss_and_gradient;
 use crate::kernel::{LANES, Line};
 use crate::model::{Block, Model, Support};
+use crate::penalty::Shape;
 
-pub(super) struct RegressionJoint<'a> {
-    pub model: &'a Logistic,
+pub(super) struct RegressionJoint<'a, F: Family> {
+    pub model: &'a Regression<F>,
     pub data: &'a Dataset,
-    /// Mass of each row, and the part of it with response 1.
+    /// Mass of each row, and that times its response.
     pub mass: Vec<f64>,
     pub ones: Vec<f64>,
+    /// Σ w h(y).
+    pub carrier: f64,
     /// a and b, where λ is a parameter.
     pub hierarchy: Option<[f64; 2]>,
 }
 
-impl RegressionJoint<'_> {
+impl<F: Family> RegressionJoint<'_, F> {
     /// log π(β), and its derivatives added to `gradient`: −n γ g(β), normalised.
     fn log_marginal_prior(&self, beta: &[f64], gradient: &mut [f64]) -> f64 {
         let n = self.data.mass();
@@ -29,22 +32,12 @@ impl RegressionJoint<'_> {
         let mut by_lines = vec![Line::default(); beta.len()];
         let mut penalty = model.penalise(&lines, &mut by_lines)[0];
         let mut by_beta: Vec<f64> = by_lines.iter().map(|line| line[0]).collect();
-        let constant = match model.penalty {
-            Penalty::StudentT { a, b } => {
-                let power = n * model.gamma * (a.get() + 0.5);
-                // A weaker penalty than this has no integral.
-                let proper = power > 0.5;
-                let gammas = if proper { libm::lgamma(power) - libm::lgamma(power - 0.5) } else { 0.0 };
-                gammas - 0.5 * libm::log(2.0 * PI * b.get())
-            }
-            Penalty::Ridge => 0.5 * libm::log(n * model.gamma / TAU),
-            Penalty::Lasso => {
-                penalty += model.gamma * beta.iter().map(|b| b.abs()).sum::<f64>();
-                by_beta.iter_mut().zip(beta).for_each(|(g, b)| *g += model.gamma * b.signum());
-                libm::log(0.5 * n * model.gamma)
-            }
-            Penalty::None => 0.0,
-        };
+        let kink = model.gamma * model.penalty.kink();
+        if kink > 0.0 {
+            penalty += kink * beta.iter().map(|b| b.abs()).sum::<f64>();
+            by_beta.iter_mut().zip(beta).for_each(|(g, b)| *g += kink * b.signum());
+        }
+        let constant = model.penalty.log_normaliser(n * model.gamma);
         gradient.iter_mut().zip(&by_beta).for_each(|(g, p)| *g -= n * p);
         d * constant - n * penalty
     }
@@ -70,7 +63,7 @@ impl RegressionJoint<'_> {
     }
 }
 
-impl Joint for RegressionJoint<'_> {
+impl<F: Family> Joint for RegressionJoint<'_, F> {
     fn names(&self) -> Vec<String> {
         let lambda = self.model.columns.iter().map(|c| format!("lambda.{c}"));
         let lambda = lambda.filter(|_| self.hierarchy.is_some());
@@ -95,12 +88,16 @@ impl Joint for RegressionJoint<'_> {
         let (beta, lambda) = (&theta[..d], &theta[d + 1..]);
         let panel = self.data.panel();
         let loss =
-            loss_and_gradient(self.model.level, panel, &self.mass, &self.ones, beta, theta[d], by_theta);
+            loss_and_gradient::<F>(self.model.level, panel, &self.mass, &self.ones, beta, theta[d], by_theta);
         by_theta.iter_mut().for_each(|g| *g = -*g);
         let log_prior = match self.hierarchy {
             Some(ab) => self.log_prior(ab, beta, lambda, &mut by_theta[..d], by_lambda),
             None => self.log_marginal_prior(beta, &mut by_theta[..d]),
         };
-        log_prior - loss
+        let of_intercept = self.model.intercept_prior.map_or(0.0, |(mean, sd)| {
+            by_theta[d] -= (theta[d] - mean) / (sd * sd);
+            log_normal_density(theta[d], mean, sd)
+        });
+        log_prior - loss - self.carrier + of_intercept
     }
 }

@@ -1,5 +1,6 @@
-//! Logistic regression with a penalty: l = −y log η − (1 − y) log(1 − η) + γ g(β), η = σ(βᵀx + β₀), eq. (14). The
-//! intercept is not penalised.
+//! Regression: a loss of a linear predictor with a penalty, l = A(η) − y η + h(y) + γ g(β), η = βᵀx + β₀; eq. (14) for the
+//! logistic family. The intercept is not penalised. What is here is the same for all families: blocks of draws in step,
+//! second-order information, rows of the prior, what the data identify, conventional Bayes.
 
 mod flaws;
 mod ground;
@@ -8,10 +9,13 @@ mod metric;
 mod objective;
 mod rows;
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView1};
+use rand::distr::Distribution;
+use rand_distr::StandardNormal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,19 +23,53 @@ use super::{Block, Context, Model, Response, Search, Support};
 use crate::bayes::Joint;
 use crate::config::{Gamma, Positive};
 use crate::data::Dataset;
-use crate::kernel::lanes::{along, dots};
-use crate::kernel::logistic::{log_density, student_t, student_t_curvatures};
+use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{Level, Line, Scalar};
 use crate::optim::Minimum;
 use crate::optim::lbfgs::{BlockObjective, Settings};
-use crate::process::base::BernoulliResponse;
-use crate::process::{BaseMeasure, Measure};
-use flaws::{Observed, constant};
+use crate::penalty::{Penalty, Shape};
+use crate::process::base::DrawnResponse;
+use crate::process::{BaseMeasure, Measure, Pseudo};
+use crate::rng::Rng;
+use flaws::{Observed, one_sided};
 use ground::Ground;
 use joint::RegressionJoint;
 use metric::Shared;
 
-pub const STARTER: &str = include_str!("../../../configs/starters/logistic.toml");
+/// A family of densities exp(y η − A(η) − h(y)): all that a regression knows of its response.
+pub trait Family: Partition + Sized {
+    const RESPONSE: Response;
+    /// The largest response, if there is one; the smallest is 0.
+    const LARGEST: Option<f64>;
+
+    /// A, A′ and A″/A′ in plain numbers.
+    fn partition(eta: f64) -> [f64; 3];
+
+    /// h is not 0.
+    const HAS_CARRIER: bool = false;
+
+    /// h(y).
+    fn carrier(_y: f64) -> f64 {
+        0.0
+    }
+
+    /// A response at η.
+    fn sample(eta: f64, rng: &mut Rng) -> f64;
+
+    /// Covariates from `rows`, and a response at the η of each.
+    fn base(eta: Vec<f64>, rows: &Arc<Dataset>) -> Box<dyn BaseMeasure> {
+        Box::new(DrawnResponse {
+            covariates: rows.clone(),
+            draw: Box::new(move |row, rng| Self::sample(eta[row], rng)),
+        })
+    }
+
+    /// A″(0).
+    fn curvature_at_0() -> f64 {
+        let [_, slope, ratio] = Self::partition(0.0);
+        slope * ratio
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +83,10 @@ pub struct Config {
     /// are priors exp(−n γ g(β)) as they stand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ard: Option<Ard>,
+    /// Mean and standard deviation of a normal prior on the intercept, for conventional Bayes and for a base measure
+    /// `"prior_predictive"`. Left out: flat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intercept_prior: Option<(f64, Positive)>,
 }
 
 /// The ARD prior of eq. (12) for conventional Bayes.
@@ -57,69 +99,43 @@ pub enum Ard {
     Marginal,
 }
 
-/// The penalty g(β).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Penalty {
-    /// Σ (2a + 1)/2 log(1 + β²/2b): minus the log density of a Student-t, the marginal of the ARD prior of eq. (12).
-    StudentT {
-        /// Shape of the gamma prior on the precisions; 2a degrees of freedom.
-        a: Positive,
-        /// Rate of the gamma prior on the precisions; b/a is the squared scale.
-        b: Positive,
-    },
-    /// Σ |β|.
-    Lasso,
-    /// Σ β²/2.
-    Ridge,
-    /// 0.
-    None,
-}
-
 impl Config {
-    /// Nothing holds the coefficients.
-    pub fn is_free(&self) -> bool {
-        self.penalty == Penalty::None || self.gamma.as_ref().is_some_and(|g| g.value(1.0) == 0.0)
-    }
-
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build<F: Family>(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
         let Some(y) = &context.train.y else {
-            return Err(vec![(
-                "penalty",
-                "cannot be used: the data have no response; give `data.target`".into(),
-            )]);
+            return Err(vec![("", "needs a response, and the data have none; give `data.target`".into())]);
         };
-        if y.iter().any(|&y| y != 0.0 && y != 1.0) {
-            return Err(vec![(
-                "penalty",
-                "cannot be used: the response must be 0 or 1; see `data.classes`".into(),
-            )]);
+        if let Some(y) = y.iter().find(|&&y| !F::RESPONSE.admits(y)) {
+            let classes = if F::RESPONSE == Response::Binary { "; see `data.classes`" } else { "" };
+            let message = format!("cannot have a response {y}: it must be {}{classes}", F::RESPONSE.what());
+            return Err(vec![("", message)]);
+        }
+        if self.intercept_prior.is_some_and(|(mean, _)| !mean.is_finite()) {
+            return Err(vec![("intercept_prior", "must have a finite mean".into())]);
         }
         let gamma = self.gamma.as_ref().map_or(context.one_over_n(), |g| g.value(context.one_over_n()));
-        if context.alpha == 0.0 && constant(y) {
+        if context.alpha == 0.0 && one_sided::<F>(y) {
+            let others = if F::RESPONSE == Response::Binary { "of both classes" } else { "above 0" };
             let message = format!(
                 "cannot help: every training response is {}, and the intercept, which has no penalty, then has no minimum; \
-                 the data need responses of both classes",
+                 the data need responses {others}",
                 y[0]
             );
             return Err(vec![("penalty", message)]);
         }
         // Precisions are parameters if n γ = 1: the penalty is then minus the log prior that they leave.
-        let possible = match self.penalty {
-            Penalty::StudentT { a, b } if (gamma / context.one_over_n() - 1.0).abs() < 1e-9 => {
-                Some([a.get(), b.get()])
-            }
-            _ => None,
-        };
+        let whole = (gamma / context.one_over_n() - 1.0).abs() < 1e-9;
+        let possible = self.penalty.precisions().filter(|_| whole);
         if self.ard == Some(Ard::Hierarchy) && possible.is_none() {
             let message = "\"hierarchy\" is the prior behind a `student_t` penalty with γ = \"1/n\"";
             return Err(vec![("ard", message.into())]);
         }
-        Ok(Box::new(Logistic {
+        Ok(Box::new(Regression::<F> {
             hierarchy: possible.filter(|_| self.ard != Some(Ard::Marginal)),
             columns: context.train.columns.clone(),
             penalty: if gamma == 0.0 { Penalty::None } else { self.penalty },
             gamma,
+            strength: gamma / context.one_over_n(),
+            intercept_prior: self.intercept_prior.map(|(mean, sd)| (mean, sd.get())),
             mass: context.mass,
             tolerance: context.optimiser.tolerance.get(),
             change: context.optimiser.change.map(|c| c.get()),
@@ -130,15 +146,20 @@ impl Config {
             prior: context.alpha > 0.0,
             observed: OnceLock::new(),
             stack: OnceLock::new(),
+            family: PhantomData,
         }))
     }
 }
 
-/// Logistic regression on data of d columns. θ is β (d), then the intercept.
-struct Logistic {
+/// A regression on data of d columns. θ is β (d), then the intercept.
+pub struct Regression<F: Family> {
     columns: Vec<String>,
     penalty: Penalty,
     gamma: f64,
+    /// n γ: the penalty as a prior is exp(−n γ g(β)).
+    strength: f64,
+    /// Mean and standard deviation; flat if there is none.
+    intercept_prior: Option<(f64, f64)>,
     /// a and b of the prior of λ, where conventional Bayes has λ among its parameters.
     hierarchy: Option<[f64; 2]>,
     mass: f64,
@@ -155,6 +176,7 @@ struct Logistic {
     observed: OnceLock<Observed>,
     /// The observed rows and those that pseudo-samples are taken from, where these are others that all draws share.
     stack: OnceLock<Dataset>,
+    family: PhantomData<F>,
 }
 
 /// Draws of a block: few lanes are idle while its last searches end. Fewer where rows are so many that the weights of all
@@ -166,7 +188,7 @@ const WEIGHTS: usize = 1 << 22;
 /// to this.
 const GRADIENT: f64 = 1e-6;
 
-impl Logistic {
+impl<F: Family> Regression<F> {
     fn d(&self) -> usize {
         self.columns.len()
     }
@@ -178,45 +200,43 @@ impl Logistic {
         beta: &[Line<T, L>],
         gradient: &mut [Line<T, L>],
     ) -> [f64; L] {
-        match self.penalty {
-            Penalty::StudentT { a, b } => {
-                let scale = self.gamma * (2.0 * a.get() + 1.0);
-                let sums = student_t(self.level, 2.0 * b.get(), scale, beta, gradient);
-                sums.map(|sum| 0.5 * scale * sum)
-            }
-            Penalty::Ridge => {
-                let before = gradient.to_vec();
-                along(self.level, &before, [self.gamma; L], beta, gradient);
-                dots(self.level, beta, beta).map(|sum| 0.5 * self.gamma * sum)
-            }
-            Penalty::Lasso | Penalty::None => [0.0; L],
-        }
+        self.penalty.penalise(self.level, self.gamma, beta, gradient)
     }
 
-    /// γ g″(β) of every lane where `exact`, else [`Logistic::majorant`].
+    /// γ g″(β) of every lane where `exact`, else [`Shape::majorant`].
     fn curvatures<T: Scalar<L>, const L: usize>(
         &self,
         beta: &[Line<T, L>],
         exact: [bool; L],
         out: &mut [Line<T, L>],
     ) {
-        match self.penalty {
-            Penalty::StudentT { a, b } => {
-                let scale = self.gamma * (2.0 * a.get() + 1.0);
-                student_t_curvatures(self.level, 2.0 * b.get(), scale, exact, beta, out);
-            }
-            _ => out.fill(Line([T::of(self.majorant(0.0)); L])),
-        }
+        self.penalty.curvatures(self.level, self.gamma, beta, exact, out);
     }
 
-    /// γ g′(β)/β: the curvature of the parabola that touches the penalty at ±β and lies above it elsewhere, for g is
-    /// concave in β². At 0 it is the second derivative.
     fn majorant(&self, beta: f64) -> f64 {
-        match self.penalty {
-            Penalty::StudentT { a, b } => self.gamma * (2.0 * a.get() + 1.0) / (2.0 * b.get() + beta * beta),
-            Penalty::Ridge => self.gamma,
-            Penalty::Lasso | Penalty::None => 0.0,
-        }
+        self.penalty.majorant(self.gamma, beta)
+    }
+
+    /// Weight of Σ|β|.
+    fn kink(&self) -> f64 {
+        self.gamma * self.penalty.kink()
+    }
+
+    /// βᵀx + β₀ of every row.
+    fn margins(&self, theta: &[f64], rows: &Dataset) -> Vec<f64> {
+        let beta = ArrayView1::from(&theta[..self.d()]);
+        rows.x.outer_iter().map(|x| x.dot(&beta) + theta[self.d()]).collect()
+    }
+
+    /// ∫ h(y) dF.
+    fn carrier(f: &Measure) -> f64 {
+        let of_part = |part: crate::process::Part| -> f64 {
+            let atoms = part.w.iter().enumerate();
+            atoms
+                .map(|(k, w)| w * F::carrier(part.response(k).expect("regression data have responses")))
+                .sum()
+        };
+        if F::HAS_CARRIER { f.parts().map(of_part).sum() } else { 0.0 }
     }
 
     fn settings(&self) -> Settings {
@@ -226,18 +246,14 @@ impl Logistic {
             mass: self.mass,
             gradient: GRADIENT * self.tolerance,
             change: self.change,
-            l1: if self.penalty == Penalty::Lasso { self.gamma } else { 0.0 },
+            l1: self.kink(),
             l1_len: self.d(),
         }
     }
 
     fn metric(&self, data: &Dataset) -> &Shared {
         self.metric.get_or_init(|| {
-            if self.change.is_some() || self.penalty == Penalty::Lasso {
-                Shared::Unknown
-            } else {
-                Shared::new(self, data)
-            }
+            if self.change.is_some() || self.kink() > 0.0 { Shared::Unknown } else { Shared::new(self, data) }
         })
     }
 
@@ -249,7 +265,7 @@ impl Logistic {
     }
 }
 
-impl Model for Logistic {
+impl<F: Family> Model for Regression<F> {
     fn names(&self) -> Vec<String> {
         self.columns.iter().map(|c| format!("beta.{c}")).chain(["intercept".to_owned()]).collect()
     }
@@ -268,8 +284,8 @@ impl Model for Logistic {
         let point = Array2::from_shape_vec((1, theta.len()), theta.to_vec()).expect("one row");
         let (mut value, mut gradient) = ([0.0], Array2::zeros((1, theta.len())));
         objective.evaluate(&[0], &point, &mut value, &mut gradient);
-        let l1 = if self.penalty == Penalty::Lasso { self.gamma } else { 0.0 };
-        value[0] + l1 * theta[..self.d()].iter().map(|b| b.abs()).sum::<f64>()
+        let kinks = self.kink() * theta[..self.d()].iter().map(|b| b.abs()).sum::<f64>();
+        value[0] + kinks
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
@@ -299,7 +315,10 @@ impl Model for Logistic {
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
         let Some(y) = &at.y else { return false };
         let y = y.as_slice().expect("responses are contiguous");
-        log_density(self.level, at.panel_with_intercept(), theta, y, out);
+        log_density::<F>(self.level, at.panel_with_intercept(), theta, y, out);
+        if F::HAS_CARRIER {
+            out.iter_mut().zip(y).for_each(|(out, y)| *out -= F::carrier(*y));
+        }
         true
     }
 
@@ -308,31 +327,75 @@ impl Model for Logistic {
     }
 
     fn response(&self) -> Option<Response> {
-        Some(Response::Binary)
+        Some(F::RESPONSE)
     }
 
     fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
         let y = data.y.as_ref().expect("checked with the model");
         let mass: Vec<f64> = (0..data.n()).map(|i| data.weight(i)).collect();
         let ones = mass.iter().zip(y).map(|(w, y)| w * y).collect();
-        Ok(Box::new(RegressionJoint { model: self, data, mass, ones, hierarchy: self.hierarchy }))
+        let carrier =
+            if F::HAS_CARRIER { mass.iter().zip(y).map(|(w, y)| w * F::carrier(*y)).sum() } else { 0.0 };
+        let hierarchy = self.hierarchy;
+        Ok(Box::new(RegressionJoint { model: self, data, mass, ones, carrier, hierarchy }))
     }
 
     fn sampling(&self, theta: &[f64], data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
-        let beta = ndarray::ArrayView1::from(&theta[..self.d()]);
-        let eta = |x: ndarray::ArrayView1<f64>| 1.0 / (1.0 + libm::exp(-x.dot(&beta) - theta[self.d()]));
-        let eta = data.x.outer_iter().map(eta).collect();
-        Some(Box::new(BernoulliResponse::new(eta, data.clone())))
+        Some(F::base(self.margins(theta, data), data))
+    }
+
+    fn prior_predictive(&self, data: &Arc<Dataset>) -> Result<Box<dyn BaseMeasure>, String> {
+        let flat =
+            "needs a proper prior on the intercept, and it is flat: give `intercept_prior` with the model";
+        let intercept = self.intercept_prior.ok_or(flat)?;
+        let (penalty, strength, d) = (self.penalty, self.strength, self.d());
+        let improper = "needs a proper prior on the coefficients, and this penalty is none";
+        let mut rng = crate::rng::Seed(0).stream(crate::rng::Purpose::Auxiliary, 2, 0);
+        penalty.draw(strength, &mut rng).ok_or(improper)?;
+        let draw = move |rng: &mut Rng| -> Vec<f64> {
+            let mut theta: Vec<f64> =
+                (0..d).map(|_| penalty.draw(strength, rng).expect("a proper prior")).collect();
+            let z: f64 = StandardNormal.sample(rng);
+            theta.push(intercept.0 + intercept.1 * z);
+            theta
+        };
+        Ok(Box::new(Predictive::<F> { draw: Box::new(draw), rows: data.clone(), family: PhantomData }))
+    }
+}
+
+/// Covariates from the rows of the data, and for each pseudo-sample θ afresh from its prior, then its response.
+struct Predictive<F: Family> {
+    draw: Box<dyn Fn(&mut Rng) -> Vec<f64> + Send + Sync>,
+    rows: Arc<Dataset>,
+    family: PhantomData<F>,
+}
+
+impl<F: Family> BaseMeasure for Predictive<F> {
+    fn sample(&self, t: usize, rng: &mut Rng) -> Pseudo {
+        let (mut picked, mut y) = (Vec::with_capacity(t), Vec::with_capacity(t));
+        for _ in 0..t {
+            let (row, theta) = (self.rows.random_row(rng), (self.draw)(rng));
+            let (beta, intercept) = theta.split_at(theta.len() - 1);
+            picked.push(row);
+            y.push(F::sample(self.rows.x.row(row).dot(&ArrayView1::from(beta)) + intercept[0], rng));
+        }
+        Pseudo::Shared { rows: self.rows.clone(), picked, y: Some(y) }
+    }
+
+    fn responses(&self) -> Option<Vec<f64>> {
+        Some(vec![0.0])
     }
 }
 
 /// A regression on `d` columns, to test its parts.
 #[cfg(test)]
-fn test_model(d: usize, penalty: Penalty) -> Logistic {
-    Logistic {
+fn test_model(d: usize, penalty: Penalty) -> Regression<super::Logistic> {
+    Regression {
         columns: (0..d).map(|j| format!("x{j}")).collect(),
         penalty,
         gamma: 0.05,
+        strength: 0.3,
+        intercept_prior: None,
         hierarchy: None,
         mass: 6.0,
         tolerance: 1e-3,
@@ -344,5 +407,6 @@ fn test_model(d: usize, penalty: Penalty) -> Logistic {
         prior: false,
         observed: OnceLock::new(),
         stack: OnceLock::new(),
+        family: PhantomData,
     }
 }

@@ -1,21 +1,38 @@
-//! The logistic loss of a run of rows for searches, a lane each, given their margins; its curvature; and penalties.
+//! Losses of a linear predictor: those of a run of rows for searches, a lane each, given their margins; their curvature;
+//! and penalties.
 
 use super::lanes::mask;
 use super::vector::{Arithmetic, LANES, Lanes, Line, Register, Scalar, Vector};
 use super::{Panel, dispatch, load};
 
+/// The loss A(m) − y m of an exponential family at margin m: all that a kernel knows of it.
+pub trait Partition: Send + Sync + 'static {
+    /// A and A′, safe for any margin.
+    fn value_and_slope<V: Arithmetic>(margin: V) -> (V, V);
+
+    /// A″; or, `far` from a minimum, the curvature of a parabola that touches at the margin and lies above elsewhere, where
+    /// there is one: under it a full step never goes up.
+    fn curvature<V: Arithmetic>(margin: V, far: bool) -> V;
+
+    /// y m − A(m): the log density of y, up to a term of y alone.
+    #[inline(always)]
+    fn log_density<V: Arithmetic>(margin: V, y: V) -> V {
+        y.mul(margin).sub(Self::value_and_slope(margin).0)
+    }
+}
+
 dispatch! {
-    /// Rows with mass uᵢ of which tᵢ has response 1, at margins mᵢ: turns each margin into its slope uᵢ σ(mᵢ) − tᵢ and
-    /// returns Σ uᵢ log(1 + e^mᵢ) − tᵢ mᵢ. Safe for any margin.
-    pub fn loss_and_slope[T, L](
+    /// Rows with mass uᵢ and sum of responses tᵢ at margins mᵢ: turns each margin into its slope uᵢ A′(mᵢ) − tᵢ and
+    /// returns Σ uᵢ A(mᵢ) − tᵢ mᵢ.
+    pub fn loss_and_slope<F: Partition>[T, L](
         margins: &mut [Line<T, L>], u: &[Line<T, L>], t: &[Line<T, L>]
     ) -> [f64; L] = loss_and_slope_body
 }
 
 dispatch! {
-    /// Σ uᵢ log(1 + e^mᵢ) − tᵢ mᵢ over the rows of a panel at margins mᵢ = βᵀxᵢ + β₀, and its derivatives by β, then by
-    /// β₀: one parameter, one pass.
-    pub fn loss_and_gradient(
+    /// Σ uᵢ A(mᵢ) − tᵢ mᵢ over the rows of a panel at margins mᵢ = βᵀxᵢ + β₀, and its derivatives by β, then by β₀: one
+    /// parameter, one pass.
+    pub fn loss_and_gradient<F: Partition>(
         panel: &Panel,
         u: &[f64],
         t: &[f64],
@@ -26,7 +43,7 @@ dispatch! {
 }
 
 #[inline(always)]
-fn loss_and_slope_body<V: Vector, T: Scalar<L>, const L: usize>(
+fn loss_and_slope_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
     margins: &mut [Line<T, L>],
     u: &[Line<T, L>],
     t: &[Line<T, L>],
@@ -34,26 +51,22 @@ fn loss_and_slope_body<V: Vector, T: Scalar<L>, const L: usize>(
     let load = <T::In<V>>::load;
     let mut loss = <T::In<V>>::splat(0.0);
     for ((margin, u), t) in margins.iter_mut().zip(u).zip(t) {
-        let (terms, slope) = of_margins(load(margin), load(u), load(t));
+        let (terms, slope) = of_margins::<_, F>(load(margin), load(u), load(t));
         loss = loss.add(terms);
         margin.0 = slope.lanes();
     }
     loss.lanes().map(Into::into)
 }
 
-/// u log(1 + eᵐ) − t m and its derivative u σ(m) − t.
+/// u A(m) − t m and its derivative u A′(m) − t.
 #[inline(always)]
-fn of_margins<V: Arithmetic>(m: V, u: V, t: V) -> (V, V) {
-    let (zero, one) = (V::splat(0.0), V::splat(1.0));
-    // e^-|m| never overflows; σ and log(1 + e^m) follow from it on either side of 0.
-    let positive = zero.max(m);
-    let e = m.sub(positive.add(positive)).exp();
-    let (ln, sigma) = one.add(e).ln_and_quotient(m.if_below(zero, e, one));
-    (u.mul(positive.add(ln)).sub(t.mul(m)), u.mul(sigma).sub(t))
+fn of_margins<V: Arithmetic, F: Partition>(m: V, u: V, t: V) -> (V, V) {
+    let (value, slope) = F::value_and_slope(m);
+    (u.mul(value).sub(t.mul(m)), u.mul(slope).sub(t))
 }
 
 #[inline(always)]
-fn loss_and_gradient_body<V: Vector>(
+fn loss_and_gradient_body<V: Vector, F: Partition>(
     panel: &Panel,
     u: &[f64],
     t: &[f64],
@@ -79,7 +92,7 @@ fn loss_and_gradient_body<V: Vector>(
         }
         let m = margins[0].add(margins[1]).add(margins[2].add(margins[3]));
         // Rows that fill up the last group have mass 0.
-        let (terms, slope) = of_margins(m, V::load(&load(u, g)), V::load(&load(t, g)));
+        let (terms, slope) = of_margins::<_, F>(m, V::load(&load(u, g)), V::load(&load(t, g)));
         loss = loss.add(terms);
         slopes = slopes.add(slope);
         for (sum, x) in sums.iter_mut().zip(rows) {
@@ -145,32 +158,30 @@ fn student_t_curvatures_body<V: Vector, T: Scalar<L>, const L: usize>(
 }
 
 dispatch! {
-    /// Mass times curvature of log(1 + eᵐ) of the rows of the first `groups` at their margins under one θ, a line each: the second
-    /// derivative, or, `far` from a minimum, that of the parabola that touches at ±m and lies above elsewhere (Jaakkola
-    /// and Jordan 2000), under which a full step never goes up.
-    pub fn curvatures[T, L](
+    /// Mass times curvature of A of the rows of the first `groups` at their margins under one θ, a line each.
+    pub fn curvatures<F: Partition>[T, L](
         x: &Panel<T, L>, groups: usize, theta: &[f64], mass: &[f64], far: bool
     ) -> Vec<Line<T, L>> = curvatures_body
 }
 
 dispatch! {
     /// The same at given margins.
-    pub fn curvatures_at(margins: &[f64], mass: &[f64], far: bool) -> Vec<f64> = curvatures_at_body
+    pub fn curvatures_at<F: Partition>(margins: &[f64], mass: &[f64], far: bool) -> Vec<f64> = curvatures_at_body
 }
 
 #[inline(always)]
-fn curvatures_at_body<V: Vector>(margins: &[f64], mass: &[f64], far: bool) -> Vec<f64> {
+fn curvatures_at_body<V: Vector, F: Partition>(margins: &[f64], mass: &[f64], far: bool) -> Vec<f64> {
     let mut out = Vec::with_capacity(margins.len().next_multiple_of(LANES));
     for g in 0..margins.len().div_ceil(LANES) {
         let (m, mass) = (V::load(&load(margins, g)), V::load(&load(mass, g)));
-        out.extend_from_slice(&curvature(m, far).mul(mass).lanes());
+        out.extend_from_slice(&F::curvature(m, far).mul(mass).lanes());
     }
     out.truncate(margins.len());
     out
 }
 
 #[inline(always)]
-fn curvatures_body<V: Vector, T: Scalar<L>, const L: usize>(
+fn curvatures_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
     x: &Panel<T, L>,
     groups: usize,
     theta: &[f64],
@@ -181,7 +192,7 @@ fn curvatures_body<V: Vector, T: Scalar<L>, const L: usize>(
     for first in (0..groups).step_by(GROUPS) {
         for (g, m) in (first..groups).zip(margins::<T::In<V>, T, L>(x, first, theta)) {
             let mass = std::array::from_fn(|l| T::of(mass.get(g * L + l).copied().unwrap_or(0.0)));
-            out.push(Line(curvature(m, far).mul(<T::In<V>>::load(&mass)).lanes()));
+            out.push(Line(F::curvature(m, far).mul(<T::In<V>>::load(&mass)).lanes()));
         }
     }
     out
@@ -207,45 +218,27 @@ fn margins<V: Register<T, L>, T: Scalar<L>, const L: usize>(
 }
 
 dispatch! {
-    /// log η or log(1 − η) of every row, by its response of 1 or 0, under one θ.
-    pub fn log_density(x: &Panel, theta: &[f64], y: &[f64], out: &mut [f64]) = log_density_body
+    /// y m − A(m) of every row under one θ.
+    pub fn log_density<F: Partition>(x: &Panel, theta: &[f64], y: &[f64], out: &mut [f64]) = log_density_body
 }
 
 #[inline(always)]
-fn log_density_body<V: Vector>(x: &Panel, theta: &[f64], y: &[f64], out: &mut [f64]) {
-    let (zero, one) = (V::splat(0.0), V::splat(1.0));
+fn log_density_body<V: Vector, F: Partition>(x: &Panel, theta: &[f64], y: &[f64], out: &mut [f64]) {
     for first in (0..x.groups()).step_by(GROUPS) {
         for (g, m) in (first..x.groups()).zip(margins::<V, f64, LANES>(x, first, theta)) {
-            // The sign of 2y − 1 turns the margin towards the response.
-            let y = V::load(&load(y, g));
-            let towards = m.mul(y.add(y).sub(one));
-            let negative = towards.if_below(zero, towards, zero);
-            let away = negative.add(negative).sub(towards);
+            let density = F::log_density(m, V::load(&load(y, g)));
             let run = &mut out[g * LANES..];
             let len = run.len().min(LANES);
-            run[..len].copy_from_slice(&negative.sub(one.add(away.exp()).ln()).lanes()[..len]);
+            run[..len].copy_from_slice(&density.lanes()[..len]);
         }
     }
-}
-
-#[inline(always)]
-fn curvature<V: Arithmetic>(m: V, far: bool) -> V {
-    let (zero, one) = (V::splat(0.0), V::splat(1.0));
-    let negative = m.if_below(zero, m, zero.sub(m));
-    let e = negative.exp();
-    let above = one.add(e);
-    if !far {
-        return e.div(above.mul(above));
-    }
-    let slope = V::splat(-0.5).mul(one.sub(e)).div(above.mul(negative));
-    // The quotient loses its digits near 0, where it is ¼ to 2·10⁻⁸.
-    negative.if_below(V::splat(-1e-3), slope, V::splat(0.25))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::{Level, available};
+    use crate::model::Logistic as F;
 
     #[test]
     fn every_level_agrees_with_the_definition_at_any_margin() {
@@ -261,7 +254,7 @@ mod tests {
                 (0..x.len()).map(|i| Line(std::array::from_fn(|l| x[(i + 7 * l) % x.len()]))).collect()
             };
             let mut slopes = turned(&margins);
-            let loss = loss_and_slope(level, &mut slopes, &turned(&u), &turned(&t));
+            let loss = loss_and_slope::<F, f64, LANES>(level, &mut slopes, &turned(&u), &turned(&t));
             assert!(loss.iter().all(|l| (l / exact - 1.0).abs() < 1e-13), "{level:?}");
             for (i, line) in slopes.iter().enumerate() {
                 for (l, slope) in line.iter().enumerate() {
@@ -284,11 +277,16 @@ mod tests {
             let margin = |i: usize| x.row(i).iter().zip(&beta).map(|(x, b)| x * b).sum::<f64>() - 0.3;
             let lines = |x: &dyn Fn(usize) -> f64| (0..n).map(|i| Line([x(i); LANES])).collect::<Vec<_>>();
             let mut slopes = lines(&margin);
-            let loss = loss_and_slope(Level::Plain, &mut slopes, &lines(&|i| u[i]), &lines(&|i| t[i]))[0];
+            let loss = loss_and_slope::<F, f64, LANES>(
+                Level::Plain,
+                &mut slopes,
+                &lines(&|i| u[i]),
+                &lines(&|i| t[i]),
+            )[0];
             for level in available() {
                 let mut gradient = vec![f64::NAN; d + 1];
                 let found =
-                    loss_and_gradient(level, &Panel::new(x.view()), &u, &t, &beta, -0.3, &mut gradient);
+                    loss_and_gradient::<F>(level, &Panel::new(x.view()), &u, &t, &beta, -0.3, &mut gradient);
                 assert!((found - loss).abs() < 1e-12 * loss.abs(), "{level:?}: {found} for {loss}");
                 for (j, g) in gradient.iter().enumerate() {
                     let column = |i: usize| if j < d { x[[i, j]] } else { 1.0 };
@@ -313,9 +311,9 @@ mod tests {
         let mass: Vec<f64> = (0..21).map(|i| 0.1 + (i % 5) as f64).collect();
         for level in available() {
             for far in [false, true] {
-                let found = curvatures(level, &x, x.groups(), &theta, &mass, far);
+                let found = curvatures::<F, f64, LANES>(level, &x, x.groups(), &theta, &mass, far);
                 let found: Vec<f64> = found.iter().flat_map(|line| line.0).take(21).collect();
-                let again = curvatures_at(level, &margins, &mass, far);
+                let again = curvatures_at::<F>(level, &margins, &mass, far);
                 assert_eq!(again.len(), 21);
                 assert!(found.iter().zip(&again).all(|(a, b)| (a - b).abs() < 1e-14), "{level:?}");
                 for ((found, &m), mass) in found.iter().zip(&margins).zip(&mass) {
@@ -324,8 +322,8 @@ mod tests {
                     assert!((found - mass * exact).abs() < 1e-14, "{level:?}, far {far}, margin {m}");
                 }
             }
-            assert_eq!(curvatures(level, &x, 2, &theta, &mass, false).len(), 2);
-            let zeros = curvatures(level, &x, x.groups(), &[0.0; 4], &mass, true);
+            assert_eq!(curvatures::<F, f64, LANES>(level, &x, 2, &theta, &mass, false).len(), 2);
+            let zeros = curvatures::<F, f64, LANES>(level, &x, x.groups(), &[0.0; 4], &mass, true);
             assert_eq!(zeros[0].0, std::array::from_fn(|l| 0.25 * mass[l]), "{level:?}");
             assert_eq!(zeros[2][5..], [0.0; 3], "no mass beyond the last row");
         }
@@ -337,7 +335,7 @@ mod tests {
         let y: Vec<f64> = (0..21).map(|i| (i % 2) as f64).collect();
         for level in available() {
             let mut found = vec![0.0; 21];
-            log_density(level, &x, &theta, &y, &mut found);
+            log_density::<F>(level, &x, &theta, &y, &mut found);
             for ((found, m), y) in found.iter().zip(&margins).zip(&y) {
                 let towards = if *y == 1.0 { *m } else { -m };
                 let exact = towards.min(0.0) - libm::log1p(libm::exp(-towards.abs()));
@@ -346,7 +344,7 @@ mod tests {
         }
         theta[3] = 1e6;
         let mut far = vec![0.0; 21];
-        log_density(crate::kernel::Level::detected(), &x, &theta, &y, &mut far);
+        log_density::<F>(crate::kernel::Level::detected(), &x, &theta, &y, &mut far);
         assert!(far.iter().zip(&y).all(|(f, y)| if *y == 1.0 { *f == 0.0 } else { *f < -9e5 }));
     }
 

@@ -4,11 +4,11 @@
 
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 
-use super::Logistic;
 use super::objective::{COLUMNS, Objective, pieces, through_rows};
+use super::{Family, Regression};
 use crate::data::Dataset;
-use crate::kernel::logistic::{curvatures, curvatures_at};
 use crate::kernel::products::{add_margins, cross_products};
+use crate::kernel::regression::{curvatures, curvatures_at};
 use crate::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar, load};
 use crate::linalg::Cholesky;
 use crate::math::largest;
@@ -16,7 +16,7 @@ use crate::process::Measure;
 
 /// Beyond so many rows and columns nothing of H₀ is formed.
 const LARGEST: usize = 1000;
-/// D of the intercept, which has no penalty, where D must be inverted: small beside V, whose entries sum to at most ¼.
+/// D of the intercept, which has no penalty, where D must be inverted: small beside V, whose entries sum to about ¼.
 const FREE: f64 = 0.02;
 /// Leverage of a row beyond which its weight decides on H₀.
 const LEVERAGE: f64 = 0.5;
@@ -80,7 +80,7 @@ pub struct Metric<'a> {
 }
 
 impl Shared {
-    pub fn new(model: &Logistic, data: &Dataset) -> Shared {
+    pub fn new<F: Family>(model: &Regression<F>, data: &Dataset) -> Shared {
         let (n, d) = data.x.dim();
         if n == 0 || n.min(d) > LARGEST {
             return Shared::Unknown;
@@ -94,9 +94,9 @@ impl Shared {
         let (mass, _) = f.weights();
         let start = vec![0.0; d + 1];
         let x = data.panel_with_intercept();
-        let far = hessian(model.level, x, mass, &start, true, None);
+        let far = hessian::<F, _, _>(model.level, x, mass, &start, true, None);
         let Some(first) = factor(model, &far, &start) else { return Shared::Unknown };
-        let leverages = leverages(&first, &data.x, mass);
+        let leverages = leverages(F::curvature_at_0(), &first, &data.x, mass);
         let leverage = largest(&leverages) > LEVERAGE;
         if (d + 1) * (d + 1) > SMALL * n {
             let mut shared = Shared::Factor { far: first.clone(), near: first, leverage };
@@ -108,7 +108,7 @@ impl Shared {
         }
         if leverage {
             let hard = Hard::new(&leverages, &data.x);
-            let far = hessian(model.level, x, mass, &start, true, Some(&hard));
+            let far = hessian::<F, _, _>(model.level, x, mass, &start, true, Some(&hard));
             return Shared::Small { far, near: None, hard: Some(hard) };
         }
         let mut shared = Shared::Small { far, near: None, hard: None };
@@ -122,11 +122,16 @@ impl Shared {
     }
 
     /// The minimum of the unweighted data, and Xᵀ V X there.
-    fn hessian_at_the_fit(&self, model: &Logistic, data: &Dataset, f: &Measure) -> (Vec<f64>, Vec<f64>) {
+    fn hessian_at_the_fit<F: Family>(
+        &self,
+        model: &Regression<F>,
+        data: &Dataset,
+        f: &Measure,
+    ) -> (Vec<f64>, Vec<f64>) {
         let start = vec![0.0; model.d() + 1];
         let theta = Objective::of_observed(model, self, &[f]).minimise(vec![start]).remove(0).theta;
         let x = data.panel_with_intercept();
-        let lower = hessian(model.level, x, f.weights().0, &theta, false, None);
+        let lower = hessian::<F, _, _>(model.level, x, f.weights().0, &theta, false, None);
         (theta, lower)
     }
 
@@ -183,9 +188,9 @@ impl<'a> Metric<'a> {
     }
 
     /// Makes H₀ anew at θ.
-    pub fn renew(
+    pub fn renew<F: Family>(
         &mut self,
-        model: &Logistic,
+        model: &Regression<F>,
         data: &Dataset,
         mass: &[f64],
         theta: &[f64],
@@ -195,7 +200,8 @@ impl<'a> Metric<'a> {
             Shared::Unknown | Shared::Small { .. } => None,
             Shared::Factor { .. } => {
                 let x = data.panel_with_intercept();
-                factor(model, &hessian(model.level, x, mass, theta, far, None), theta).map(Own::Factor)
+                factor(model, &hessian::<F, _, _>(model.level, x, mass, theta, far, None), theta)
+                    .map(Own::Factor)
             }
             Shared::Rows(_, columns) => Gram::of(model, columns, &theta[..model.d()]).map(Own::Rows),
         };
@@ -205,7 +211,7 @@ impl<'a> Metric<'a> {
     }
 
     /// H₀⁻¹ of every search on its row of `v`; false if it is unknown.
-    pub fn apply_block(
+    pub fn apply_block<F: Family>(
         metrics: &[&Metric],
         level: Level,
         x: &Panel,
@@ -221,7 +227,7 @@ impl<'a> Metric<'a> {
                     row.assign(&ArrayView1::from(&solved));
                 }
             }
-            Some(Shared::Rows(..)) => woodbury(metrics, level, x, masses, far, v),
+            Some(Shared::Rows(..)) => woodbury::<F>(metrics, level, x, masses, far, v),
         }
         true
     }
@@ -230,7 +236,7 @@ impl<'a> Metric<'a> {
 const ROWS: &str = "rows of a matrix are contiguous";
 
 /// (Xᵀ V X + D)⁻¹v = D⁻¹v − D⁻¹ Xᵀ V^½ (1 + V^½ X D⁻¹ Xᵀ V^½)⁻¹ V^½ X D⁻¹v, row by row of `v`.
-fn woodbury(
+fn woodbury<F: Family>(
     metrics: &[&Metric],
     level: Level,
     x: &Panel,
@@ -257,7 +263,7 @@ fn woodbury(
     }
     for (i, (metric, mass)) in metrics.iter().zip(masses).enumerate() {
         let (inner, lane) = (&mut lanes[i / LANES].1, i % LANES);
-        let root = Array1::from(curvatures_at(level, &metric.margins, mass, far[i])).sqrt();
+        let root = Array1::from(curvatures_at::<F>(level, &metric.margins, mass, far[i])).sqrt();
         let right: Vec<f64> = inner.iter().zip(&root).map(|(u, r)| u[lane] * r).collect();
         // 1 + a positive semidefinite matrix always has a factor, unless numbers overflowed.
         let system = grams[i].system(&root, 1.0 / FREE);
@@ -276,7 +282,7 @@ fn woodbury(
 
 impl Gram {
     /// One for each β. The columns of X are the rows of the panel.
-    pub fn new(model: &Logistic, columns: &Panel, betas: &[&[f64]]) -> Vec<Gram> {
+    pub fn new<F: Family>(model: &Regression<F>, columns: &Panel, betas: &[&[f64]]) -> Vec<Gram> {
         let inverse = |beta: &&[f64]| -> Vec<f64> { beta.iter().map(|b| 1.0 / model.majorant(*b)).collect() };
         let inverses: Vec<Vec<f64>> = betas.iter().map(inverse).collect();
         let lines = |inverse: &Vec<f64>| -> Vec<Line> {
@@ -291,7 +297,7 @@ impl Gram {
     }
 
     /// `None` if a column has no penalty.
-    fn of(model: &Logistic, columns: &Panel, beta: &[f64]) -> Option<Gram> {
+    fn of<F: Family>(model: &Regression<F>, columns: &Panel, beta: &[f64]) -> Option<Gram> {
         Some(Gram::new(model, columns, &[beta]).remove(0)).filter(|g| g.inverse.iter().all(|i| i.is_finite()))
     }
 
@@ -313,11 +319,11 @@ fn symmetric(p: usize, lower: &[f64]) -> Array2<f64> {
     Array2::from_shape_fn((p, p), |(j, k)| at(j.max(k), j.min(k)))
 }
 
-/// v wᵢ xᵢᵀH₀⁻¹xᵢ with v = ¼ and wᵢ the mass of row i, H₀ at θ = 0.
-fn leverages(far: &Cholesky, x: &Array2<f64>, mass: &[f64]) -> Vec<f64> {
+/// v wᵢ xᵢᵀH₀⁻¹xᵢ with v the curvature of the loss and wᵢ the mass of row i, H₀ at θ = 0.
+fn leverages(curvature: f64, far: &Cholesky, x: &Array2<f64>, mass: &[f64]) -> Vec<f64> {
     let of_row = |(x, w): (ArrayView1<f64>, &f64)| {
         let x: Vec<f64> = x.iter().copied().chain([1.0]).collect();
-        0.25 * w * far.inverse_square(&x)
+        curvature * w * far.inverse_square(&x)
     };
     x.outer_iter().zip(mass).map(of_row).collect()
 }
@@ -338,19 +344,26 @@ impl Hard {
     }
 
     /// Their share of Xᵀ V X at θ: its lower triangle, row after row.
-    pub fn hessian(&self, level: Level, singles: bool, mass: &[f64], theta: &[f64], far: bool) -> Vec<f64> {
+    pub fn hessian<F: Family>(
+        &self,
+        level: Level,
+        singles: bool,
+        mass: &[f64],
+        theta: &[f64],
+        far: bool,
+    ) -> Vec<f64> {
         let mass = self.pick(mass);
         if singles {
-            hessian(level, &self.singles, &mass, theta, far, None)
+            hessian::<F, _, _>(level, &self.singles, &mass, theta, far, None)
         } else {
-            hessian(level, &self.x, &mass, theta, far, None)
+            hessian::<F, _, _>(level, &self.x, &mass, theta, far, None)
         }
     }
 }
 
 /// Xᵀ V X at θ, V for searches that are `far` from their minimum or not, of all rows or all but the hard ones: its lower
 /// triangle, row after row.
-pub fn hessian<T: Scalar<L>, const L: usize>(
+pub fn hessian<F: Family, T: Scalar<L>, const L: usize>(
     level: Level,
     x: &Panel<T, L>,
     mass: &[f64],
@@ -358,7 +371,7 @@ pub fn hessian<T: Scalar<L>, const L: usize>(
     far: bool,
     without: Option<&Hard>,
 ) -> Vec<f64> {
-    let mut v = curvatures(level, x, x.groups(), theta, mass, far);
+    let mut v = curvatures::<F, T, L>(level, x, x.groups(), theta, mass, far);
     for &i in without.iter().flat_map(|hard| &hard.rows) {
         v[i / L][i % L] = T::default();
     }
@@ -366,7 +379,7 @@ pub fn hessian<T: Scalar<L>, const L: usize>(
 }
 
 /// H₀ = Xᵀ V X + D, factored, with D at θ.
-fn factor(model: &Logistic, lower: &[f64], theta: &[f64]) -> Option<Cholesky> {
+fn factor<F: Family>(model: &Regression<F>, lower: &[f64], theta: &[f64]) -> Option<Cholesky> {
     let mut h = symmetric(theta.len(), lower);
     for (j, beta) in theta[..model.d()].iter().enumerate() {
         h[[j, j]] += model.majorant(*beta);
@@ -379,13 +392,15 @@ fn factor(model: &Logistic, lower: &[f64], theta: &[f64]) -> Option<Cholesky> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Penalty, test_model};
+    use super::super::test_model;
     use super::*;
     use crate::config::Positive;
+    use crate::model::Logistic;
+    use crate::penalty::{Penalty, StudentT};
 
-    fn model(d: usize) -> Logistic {
+    fn model(d: usize) -> Regression<Logistic> {
         let positive = |v| Positive::new(v).unwrap();
-        test_model(d, Penalty::StudentT { a: positive(1.0), b: positive(0.7) })
+        test_model(d, Penalty::StudentT(StudentT { a: positive(1.0), b: positive(0.7) }))
     }
 
     /// Numbers without a pattern.
@@ -412,11 +427,18 @@ mod tests {
             let v: Vec<f64> = (0..=d).map(|j| noise(j + 900)).collect();
             let mut solved = Array2::from_shape_vec((1, d + 1), v.clone()).unwrap();
             let panel = Panel::with_ones(x.view(), 1);
-            assert!(Metric::apply_block(&[&metric], Level::Plain, &panel, &[&mass], &[far], &mut solved));
+            assert!(Metric::apply_block::<Logistic>(
+                &[&metric],
+                Level::Plain,
+                &panel,
+                &[&mass],
+                &[far],
+                &mut solved
+            ));
             let mut h = Array2::<f64>::zeros((d + 1, d + 1));
             for i in 0..n {
                 let row: Vec<f64> = x.row(i).iter().copied().chain([1.0]).collect();
-                let weight = curvatures_at(Level::Plain, &[margins[i]], &[mass[i]], far)[0];
+                let weight = curvatures_at::<Logistic>(Level::Plain, &[margins[i]], &[mass[i]], far)[0];
                 for j in 0..=d {
                     for k in 0..=d {
                         h[[j, k]] += weight * row[j] * row[k];
@@ -451,7 +473,7 @@ mod tests {
                 let step = to - at;
                 let loss = softplus(at)
                     + sigma * step
-                    + 0.5 * curvatures_at(Level::Plain, &[at], &[1.0], true)[0] * step * step;
+                    + 0.5 * curvatures_at::<Logistic>(Level::Plain, &[at], &[1.0], true)[0] * step * step;
                 assert!(loss >= softplus(to) - 1e-12, "loss from {at} to {to}");
                 let bound = touch + slope * step + 0.5 * model.majorant(at) * step * step;
                 assert!(bound >= penalty(to, &mut 0.0) - 1e-12, "penalty from {at} to {to}");

@@ -2,15 +2,23 @@
 
 use std::borrow::Cow;
 
-use super::Logistic;
 use super::metric::Shared;
 use super::objective::Objective;
+use super::{Family, Regression};
 use crate::data::Dataset;
 use crate::data::design::Design;
 use crate::process::{Masses, Measure};
 
-/// The mass of every row, and the part of it with response 1.
-pub type Responses = (Vec<f64>, Vec<f64>);
+/// What a draw has on the rows.
+#[derive(Default)]
+pub struct Responses {
+    /// The mass of every row.
+    pub mass: Vec<f64>,
+    /// Σ w y of every row.
+    pub sums: Vec<f64>,
+    /// ∫ h(y) dF.
+    pub carrier: f64,
+}
 
 /// The rows of draws that share them.
 pub struct Ground<'a> {
@@ -22,30 +30,33 @@ pub struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     /// The ground of draws that share their rows, and what each has on it.
-    pub fn new<'m: 'a>(
-        model: &'a Logistic,
+    pub fn new<'m: 'a, F: Family>(
+        model: &'a Regression<F>,
         block: impl Iterator<Item = &'a Measure<'m>>,
     ) -> (Self, Vec<Responses>) {
-        let masses: Vec<(Masses, Option<Masses>)> = block.map(|f| f.masses()).collect();
-        let observed: &'a Dataset = masses[0].0.rows;
-        let (rows, alone) = match &masses[0].1 {
+        let masses: Vec<_> = block.map(|f| (f.masses(), Regression::<F>::carrier(f))).collect();
+        let ((first, others), _) = &masses[0];
+        let observed: &'a Dataset = first.rows;
+        let (rows, alone) = match others {
             None => (Cow::Borrowed(observed), false),
             Some(others) if others.shared.is_some() => {
                 (Cow::Borrowed(model.stack.get_or_init(|| stack(model, observed, others.rows))), false)
             }
             Some(others) => (Cow::Owned(Dataset::stack(observed, others.rows)), true),
         };
-        let join = |(observed, others): (Masses, Option<Masses>)| match others {
-            None => (observed.mass, observed.response),
-            Some(others) => {
-                ([observed.mass, others.mass].concat(), [observed.response, others.response].concat())
+        let join = |((observed, others), carrier): ((Masses, Option<Masses>), f64)| {
+            let (mass, sums) = others.map_or_else(Default::default, |others| (others.mass, others.response));
+            Responses {
+                mass: [observed.mass, mass].concat(),
+                sums: [observed.response, sums].concat(),
+                carrier,
             }
         };
         (Ground { rows, observed, alone }, masses.into_iter().map(join).collect())
     }
 
     /// Second-order information. That of the observed rows serves where a draw has rows of its own: a search mends it.
-    pub fn shared<'m>(&self, model: &'m Logistic) -> &'m Shared {
+    pub fn shared<'m, F: Family>(&self, model: &'m Regression<F>) -> &'m Shared {
         if !self.alone {
             return model.metric(&self.rows);
         }
@@ -58,18 +69,18 @@ impl<'a> Ground<'a> {
         }
     }
 
-    pub fn objective<'s>(
+    pub fn objective<'s, F: Family>(
         &'s self,
-        model: &'s Logistic,
+        model: &'s Regression<F>,
         shared: &'s Shared,
         responses: Vec<Responses>,
-    ) -> Objective<'s> {
+    ) -> Objective<'s, F> {
         Objective::new(model, shared, &self.rows, responses)
     }
 }
 
 /// The observed rows, then those that pseudo-samples are taken from; as a data set each counts as F has it on average.
-fn stack(model: &Logistic, observed: &Dataset, others: &Dataset) -> Dataset {
+fn stack<F: Family>(model: &Regression<F>, observed: &Dataset, others: &Dataset) -> Dataset {
     let alpha = model.mass - observed.mass();
     let of_observed = (0..observed.n()).map(|i| observed.weight(i));
     let of_others = (0..others.n()).map(|i| alpha * others.weight(i) / others.mass());
