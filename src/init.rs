@@ -76,7 +76,7 @@ impl Init {
         let len = blocks.iter().map(|b| b.range.len()).sum();
         let mut built = Vec::new();
         for block in blocks {
-            let dist = config.get(block.name).cloned().unwrap_or_else(|| default_dist(&block));
+            let dist = config.get(block.name.as_ref()).cloned().unwrap_or_else(|| default_dist(&block));
             let source = match dist {
                 Dist::File(path) => read_file(&path, &names[block.range.clone()])
                     .and_then(|values| fits(&block, &values).map(|()| Source::Fixed(values))),
@@ -84,7 +84,7 @@ impl Init {
             };
             match source {
                 Ok(source) => built.push((block, source)),
-                Err(why) => problems.push((block.name.to_owned(), why)),
+                Err(why) => problems.push((block.name.to_string(), why)),
             }
         }
         if problems.is_empty() { Ok(Init { blocks: built, len }) } else { Err(problems) }

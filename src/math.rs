@@ -59,6 +59,17 @@ pub fn quantile_sorted(sorted: &[f64], q: f64) -> f64 {
     sorted[low] + (h - low as f64) * (sorted[high] - sorted[low])
 }
 
+/// log N(x; m, s²).
+pub fn log_normal_density(x: f64, m: f64, s: f64) -> f64 {
+    let z = (x - m) / s;
+    -0.5 * z * z - libm::log(s) - 0.5 * libm::log(std::f64::consts::TAU)
+}
+
+/// log of the normalising constant of a symmetric Dirichlet: log Γ(K a) − K log Γ(a).
+pub fn log_dirichlet_constant(a: f64, k: usize) -> f64 {
+    libm::lgamma(a * k as f64) - k as f64 * libm::lgamma(a)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -69,7 +69,7 @@ impl MeanField {
     }
 
     pub fn log_density(&self, u: &[f64]) -> f64 {
-        let term = |((u, m), w): ((&f64, &f64), &f64)| super::log_normal_density(*u, *m, libm::exp(*w));
+        let term = |((u, m), w): ((&f64, &f64), &f64)| crate::math::log_normal_density(*u, *m, libm::exp(*w));
         u.iter().zip(&self.mean).zip(&self.log_sd).map(term).sum()
     }
 

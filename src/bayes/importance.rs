@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
 
-use super::{Joint, log_dirichlet_constant, log_normal_density};
 use crate::error::{Error, Result};
 use crate::init::{Dist, normalise, variate};
 use crate::math::log_add_exp;
+use crate::math::{log_dirichlet_constant, log_normal_density};
+use crate::model::Joint;
 use crate::model::{Block, Support};
 use crate::ordered::in_order;
 use crate::rng::{Purpose, Rng, Seed};
@@ -39,13 +40,13 @@ impl Proposal {
         }
         let mut chosen = Vec::new();
         for block in blocks {
-            match config.get(block.name) {
+            match config.get(block.name.as_ref()) {
                 None => {
-                    problems.push((block.name.to_owned(), "is missing: every block needs a proposal".into()))
+                    problems.push((block.name.to_string(), "is missing: every block needs a proposal".into()))
                 }
                 Some(dist) => match covers(dist, block.support) {
                     Ok(()) => chosen.push((block, dist.clone())),
-                    Err(why) => problems.push((block.name.to_owned(), why)),
+                    Err(why) => problems.push((block.name.to_string(), why)),
                 },
             }
         }

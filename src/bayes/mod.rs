@@ -7,9 +7,7 @@ pub mod importance;
 #[cfg(feature = "nuts")]
 pub mod nuts;
 pub mod settings;
-pub mod transform;
 
-use std::f64::consts::TAU;
 use std::sync::atomic::AtomicBool;
 
 use rand::distr::Distribution;
@@ -20,23 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::init::Init;
-use crate::model::Block;
+use crate::model::{Joint, Transform};
 use crate::rng::{Purpose, Rng, Seed};
 use settings::{AdviSettings, NutsSettings};
-use transform::Transform;
-
-/// Likelihood times prior of a model on its data.
-pub trait Joint: Send + Sync {
-    /// One name per entry: θ of the model, then what the prior adds to it.
-    fn names(&self) -> Vec<String>;
-
-    /// What values the entries may take.
-    fn blocks(&self) -> Vec<Block>;
-
-    /// log π(θ) Π f_θ(yᵢ), normalised in π, and its derivatives into `gradient` if it is asked for: by θ, and by log θ
-    /// where θ is positive or on a simplex, which is finite where θ vanishes.
-    fn log_density(&self, theta: &[f64], gradient: Option<&mut [f64]>) -> f64;
-}
 
 /// A log density on ℝᵈ with its gradient: what samplers see.
 pub trait LogDensity: Sync {
@@ -82,7 +66,7 @@ impl LogDensity for Posterior<'_> {
         let (theta, log_jacobian) = self.transform.constrain(u);
         let mut by_theta = vec![0.0; theta.len()];
         let value = self.joint.log_density(&theta, Some(&mut by_theta));
-        self.transform.pull_back(u, &by_theta, gradient);
+        self.transform.pull_back_density(u, &by_theta, gradient);
         value + log_jacobian
     }
 }
@@ -196,15 +180,4 @@ pub struct ChainDraw {
     pub steps: usize,
     pub step_size: f64,
     pub divergent: bool,
-}
-
-/// log N(x; m, s²).
-pub fn log_normal_density(x: f64, m: f64, s: f64) -> f64 {
-    let z = (x - m) / s;
-    -0.5 * z * z - libm::log(s) - 0.5 * libm::log(TAU)
-}
-
-/// log of the normalising constant of a symmetric Dirichlet: log Γ(K a) − K log Γ(a).
-pub fn log_dirichlet_constant(a: f64, k: usize) -> f64 {
-    libm::lgamma(a * k as f64) - k as f64 * libm::lgamma(a)
 }

@@ -129,6 +129,10 @@ pub struct DataConfig {
     /// The response: a column, by name or by number from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Censoring, for models of survival times: a column that is 1 where the response is the time of an event, and 0 where it is
+    /// only known that none came before it. Left out: all are events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
     /// Case weights: a column, by name or by number from 1, with the number of observations that each training row stands
     /// for. Left out: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,6 +304,21 @@ pub enum SimulatedResponse {
     Logistic(BTreeMap<String, f64>),
     /// Poisson with mean exp(Σ βⱼxⱼ).
     Poisson(BTreeMap<String, f64>),
+    /// Weibull survival times, censored at a given time.
+    Weibull(SimulatedSurvival),
+}
+
+/// log T = Σ βⱼxⱼ + log E/k with E ~ Exp(1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedSurvival {
+    /// Coefficients by column, the others are 0.
+    pub beta: BTreeMap<String, f64>,
+    /// The shape k.
+    pub shape: Positive,
+    /// Times beyond this are censored there. Left out: none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored_at: Option<Positive>,
 }
 
 /// F ~ DP(α, F_π), eq. (2). The methods of conventional Bayes have no use for it; their prior is the model's.

@@ -28,6 +28,8 @@ use design::Design;
 pub struct Dataset {
     pub x: Array2<f64>,
     pub y: Option<Array1<f64>>,
+    /// 1 where the response is the time of an event, 0 where it is censored; `None`: all are events.
+    pub event: Option<Array1<f64>>,
     /// One name per column of `x`.
     pub columns: Vec<String>,
     /// What each row stands for.
@@ -45,6 +47,7 @@ impl Dataset {
         Dataset {
             x,
             y,
+            event: None,
             columns,
             design: Design::default(),
             panel: OnceLock::new(),
@@ -76,6 +79,10 @@ impl Dataset {
 
     pub fn with_design(self, design: Design) -> Self {
         Dataset { design, ..self }
+    }
+
+    pub fn with_event(self, event: Option<Array1<f64>>) -> Self {
+        Dataset { event, ..self }
     }
 
     /// cᵢ: how many observations row i stands for.
@@ -118,6 +125,7 @@ impl Dataset {
         let y = self.y.as_ref().map(|y| y.select(Axis(0), rows));
         Dataset::new(self.x.select(Axis(0), rows), y, self.columns.clone())
             .with_design(self.design.select(rows))
+            .with_event(self.event.as_ref().map(|event| event.select(Axis(0), rows)))
     }
 
     /// The rows of both, one set after the other, by the names of the first that has any.
@@ -129,12 +137,19 @@ impl Dataset {
             return first.clone();
         };
         if std::ptr::eq(some, other) {
-            return Dataset::new(some.x.clone(), some.y.clone(), some.columns.clone());
+            return Dataset::new(some.x.clone(), some.y.clone(), some.columns.clone())
+                .with_event(some.event.clone());
         }
         let x = ndarray::concatenate(Axis(0), &[first.x.view(), second.x.view()]).expect("columns are alike");
         let both = first.y.as_ref().zip(second.y.as_ref());
         let y = both.map(|(a, b)| ndarray::concatenate(Axis(0), &[a.view(), b.view()]).expect("two vectors"));
-        Dataset::new(x, y, first.columns.clone())
+        let event = |data: &Dataset| data.event.clone().unwrap_or_else(|| Array1::ones(data.n()));
+        let censored = first.event.is_some() || second.event.is_some();
+        let events = [event(first), event(second)];
+        let events = censored.then(|| {
+            ndarray::concatenate(Axis(0), &[events[0].view(), events[1].view()]).expect("two vectors")
+        });
+        Dataset::new(x, y, first.columns.clone()).with_event(events)
     }
 
     /// The first `rows` rows.

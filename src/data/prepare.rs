@@ -91,6 +91,8 @@ pub struct Recipe {
     /// Columns to use besides the target and those of the design; `None`: all.
     pub columns: Option<Vec<String>>,
     pub target: Option<String>,
+    /// Whether responses are events, or censored.
+    pub event: Option<String>,
     pub design: DesignColumns<String>,
     /// Texts of the target and what they stand for.
     pub classes: BTreeMap<String, f64>,
@@ -159,6 +161,7 @@ impl Notes {
 pub struct Frame {
     x: Array2<f64>,
     y: Option<Array1<f64>>,
+    event: Option<Array1<f64>>,
     columns: Vec<String>,
     dummy: Vec<bool>,
     design: Design,
@@ -169,6 +172,7 @@ pub struct Frame {
 struct Chosen {
     covariates: Vec<usize>,
     target: Option<usize>,
+    event: Option<usize>,
     design: DesignColumns<usize>,
 }
 
@@ -199,6 +203,7 @@ impl Frame {
         Frame {
             x: self.x.select(Axis(0), rows),
             y: self.y.as_ref().map(|y| y.select(Axis(0), rows)),
+            event: self.event.as_ref().map(|event| event.select(Axis(0), rows)),
             columns: self.columns.clone(),
             dummy: self.dummy.clone(),
             design: self.design.select(rows),
@@ -249,10 +254,12 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
 impl Chosen {
     fn new(table: &Table, recipe: &Recipe) -> Result<Chosen> {
         let target = recipe.target.as_deref().map(|name| table.find(name)).transpose()?;
+        let event = recipe.event.as_deref().map(|name| table.find(name)).transpose()?;
         let design = recipe.design.find(table)?;
         let design_keys = design.keys().map(|(key, j)| (format!("`{key}`"), *j));
-        let taken: Vec<(String, usize)> =
-            target.map(|t| ("the target".into(), t)).into_iter().chain(design_keys).collect();
+        let response_keys = [("the target", target), ("`data.event`", event)];
+        let response_keys = response_keys.into_iter().filter_map(|(key, j)| Some((key.to_owned(), j?)));
+        let taken: Vec<(String, usize)> = response_keys.chain(design_keys).collect();
         let covariates: Vec<usize> = match &recipe.columns {
             Some(names) => names.iter().map(|n| table.find(n)).collect::<Result<_>>()?,
             None => (0..table.width()).filter(|j| taken.iter().all(|(_, t)| t != j)).collect(),
@@ -280,11 +287,20 @@ impl Chosen {
             let name = printable(&table.names[j]);
             return Err(Error::input(format!("`data.weight`: column \"{name}\" holds text, not numbers")));
         }
-        Ok(Chosen { covariates, target, design })
+        if let Some(j) = event {
+            let name = printable(&table.names[j]);
+            if let Some(v) = table.column(j).find(|v| *v != 0.0 && *v != 1.0 && !v.is_nan()) {
+                return Err(Error::input(format!(
+                    "`data.event`: column \"{name}\" must be 0 or 1, and has {v}"
+                )));
+            }
+        }
+        Ok(Chosen { covariates, target, event, design })
     }
 
     fn all(&self) -> impl Iterator<Item = usize> {
-        self.covariates.iter().copied().chain(self.target).chain(self.design.keys().map(|(_, j)| *j))
+        let response = self.target.into_iter().chain(self.event);
+        self.covariates.iter().copied().chain(response).chain(self.design.keys().map(|(_, j)| *j))
     }
 
     /// Test rows count once each, whatever they say of a design.
@@ -323,7 +339,7 @@ impl Chosen {
     /// The rows whose missing cells, if they have any, do not cost them their place; what is missing goes into `notes`.
     fn kept(&self, table: &Table, recipe: &Recipe, notes: &mut Notes) -> Result<Vec<usize>> {
         let fatal = |j: usize| {
-            let is_design = self.design.keys().any(|(_, column)| *column == j);
+            let is_design = self.design.keys().any(|(_, column)| *column == j) || self.event == Some(j);
             is_design || recipe.missing != Missing::Mean || matches!(table.kinds[j], Kind::Levels(_))
         };
         let mut counts = vec![0; table.width()];
@@ -544,6 +560,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
             Some(level) => f64::from(row[j] == level as f64),
         }
     };
+    let event = layout.chosen.event.map(|j| kept.iter().map(|&i| table.cells[i * width + j]).collect());
     let mut cells = table.cells;
     if d <= width {
         let mut row = vec![0.0; width];
@@ -562,6 +579,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
     Ok(Frame {
         x: Array2::from_shape_vec((kept.len(), d), cells).expect("every row has every cell"),
         y: y.map(|y| kept.iter().map(|&i| y[i]).collect()),
+        event,
         columns: layout.columns.clone(),
         dummy: layout.sources.iter().map(|(_, level)| level.is_some()).collect(),
         design: Design::default(),
@@ -707,10 +725,13 @@ impl Frame {
             }
         }
         if kept.len() == self.columns.len() {
-            return Dataset::new(self.x, self.y, self.columns).with_design(self.design);
+            return Dataset::new(self.x, self.y, self.columns)
+                .with_design(self.design)
+                .with_event(self.event);
         }
         let columns = kept.iter().map(|&j| self.columns[j].clone()).collect();
-        Dataset::new(self.x.select(Axis(1), kept), self.y, columns).with_design(self.design)
+        let x = self.x.select(Axis(1), kept);
+        Dataset::new(x, self.y, columns).with_design(self.design).with_event(self.event)
     }
 }
 

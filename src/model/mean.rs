@@ -41,6 +41,10 @@ impl Model for Mean {
         squared_error(theta, f)
     }
 
+    fn gradient(&self, theta: &[f64], f: &Measure) -> Option<Vec<f64>> {
+        Some(by_location(theta, f, 2.0))
+    }
+
     fn minimise(&self, f: &Measure, _start: &[f64]) -> Minimum {
         let theta = weighted_means(&[f]).remove(0);
         let value = self.loss(&theta, f);
@@ -66,6 +70,17 @@ impl Model for Mean {
 pub fn squared_error(theta: &[f64], f: &Measure) -> f64 {
     let row = |y: ndarray::ArrayView1<f64>| y.iter().zip(theta).map(|(y, t)| (y - t) * (y - t)).sum::<f64>();
     f.atoms().map(|a| a.x.outer_iter().zip(a.w).map(|(y, w)| w * row(y)).sum::<f64>()).sum()
+}
+
+/// Σ w c (θ − y): the derivatives of c/2 times the squared error.
+pub fn by_location(theta: &[f64], f: &Measure, c: f64) -> Vec<f64> {
+    let mut gradient = vec![0.0; theta.len()];
+    for atoms in f.atoms() {
+        for (y, w) in atoms.x.outer_iter().zip(atoms.w) {
+            gradient.iter_mut().zip(theta).zip(y).for_each(|((g, t), y)| *g += w * c * (t - y));
+        }
+    }
+    gradient
 }
 
 /// ∫ y dF for a block of measures: the observed rows they share are read once.

@@ -9,17 +9,21 @@ mod normal;
 mod poisson;
 mod quantile;
 pub mod regression;
+pub mod row_loss;
+mod transform;
+pub mod weibull;
 
 pub use logistic::Logistic;
 pub use poisson::Poisson;
+pub use transform::Transform;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bayes::Joint;
 use crate::data::Dataset;
 use crate::optim::{Minimum, Optimiser};
 use crate::process::{BaseMeasure, Measure};
@@ -58,6 +62,8 @@ models! {
     Logistic => logistic,
     /// Poisson regression of counts, with a penalty on the coefficients.
     Poisson => poisson,
+    /// Weibull regression of survival times, right-censored or not.
+    Weibull => weibull,
     /// The mean of each column: loss (y − θ)².
     Mean => mean,
     /// The median of each column: loss |y − θ|.
@@ -94,7 +100,7 @@ pub struct Search<'a> {
 /// A group of parameters that is started together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub range: Range<usize>,
     pub support: Support,
 }
@@ -158,6 +164,11 @@ pub trait Model: Send + Sync {
     /// ∫ l(y, θ) dF(y).
     fn loss(&self, theta: &[f64], f: &Measure) -> f64;
 
+    /// The derivatives of the loss by θ, where it has them and they are at hand.
+    fn gradient(&self, _theta: &[f64], _f: &Measure) -> Option<Vec<f64>> {
+        None
+    }
+
     /// A local minimum from `start`.
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum;
 
@@ -218,6 +229,19 @@ pub trait Model: Send + Sync {
     fn sampling(&self, _theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
         None
     }
+}
+
+/// Likelihood times prior of a model on its data.
+pub trait Joint: Send + Sync {
+    /// One name per entry: θ of the model, then what the prior adds to it.
+    fn names(&self) -> Vec<String>;
+
+    /// What values the entries may take.
+    fn blocks(&self) -> Vec<Block>;
+
+    /// log π(θ) Π f_θ(yᵢ), normalised in π, and its derivatives into `gradient` if it is asked for: by θ, and by log θ
+    /// where θ is positive or on a simplex, which is finite where θ vanishes.
+    fn log_density(&self, theta: &[f64], gradient: Option<&mut [f64]>) -> f64;
 }
 
 /// How near a mixture has come to a singularity of its likelihood.

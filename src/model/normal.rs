@@ -6,11 +6,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::mean::{squared_error, weighted_means};
+use super::mean::{by_location, squared_error, weighted_means};
 use super::{Block, Context, Model, Support, column_names};
-use crate::bayes::{Joint, log_normal_density};
 use crate::config::Positive;
 use crate::data::Dataset;
+use crate::math::log_normal_density;
+use crate::model::Joint;
 use crate::optim::Minimum;
 use crate::process::base::Normal as NormalBase;
 use crate::process::{BaseMeasure, Measure};
@@ -64,6 +65,10 @@ impl Model for Normal {
         0.5 / self.sigma2 * squared_error(theta, f) - mass * self.log_constant()
     }
 
+    fn gradient(&self, theta: &[f64], f: &Measure) -> Option<Vec<f64>> {
+        Some(by_location(theta, f, 1.0 / self.sigma2))
+    }
+
     fn minimise(&self, f: &Measure, _start: &[f64]) -> Minimum {
         let theta = weighted_means(&[f]).remove(0);
         let value = self.loss(&theta, f);
@@ -115,7 +120,7 @@ impl Joint for LocationJoint<'_> {
     }
 
     fn blocks(&self) -> Vec<Block> {
-        vec![Block { name: "theta", range: 0..self.model.columns.len(), support: Support::Location }]
+        vec![Block { name: "theta".into(), range: 0..self.model.columns.len(), support: Support::Location }]
     }
 
     fn log_density(&self, theta: &[f64], gradient: Option<&mut [f64]>) -> f64 {

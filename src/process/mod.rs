@@ -80,6 +80,13 @@ impl<'a> Part<'a> {
     }
 }
 
+impl Part<'_> {
+    /// The response of atom k is an event, and not censored.
+    pub fn is_event(&self, k: usize) -> bool {
+        self.y.is_some() || self.data.event.as_ref().is_none_or(|event| event[self.row_number(k)] == 1.0)
+    }
+}
+
 /// Rows and weights of one origin.
 #[derive(Clone, Copy)]
 pub struct Atoms<'a> {

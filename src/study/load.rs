@@ -17,7 +17,7 @@ use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
 use crate::error::{Error, Result};
 use crate::model::regression::Family;
-use crate::model::{Logistic, Poisson};
+use crate::model::{Logistic, Poisson, weibull};
 use crate::process::base::BaseConfig;
 use crate::rng::{Purpose, Rng, Seed};
 
@@ -270,6 +270,7 @@ fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
         labels: config.target.iter().cloned().collect(),
         groups: recipe.design.texts(),
         weight: recipe.design.weight.clone(),
+        event: recipe.event.clone(),
         strip: config.strip.clone().unwrap_or_default(),
         rows,
     }
@@ -292,6 +293,7 @@ fn by_name(config: &DataConfig, train: &Table) -> Result<DataConfig> {
     Ok(DataConfig {
         columns: config.columns.as_ref().map(names).transpose()?,
         target: config.target.as_ref().map(name).transpose()?,
+        event: config.event.as_ref().map(name).transpose()?,
         weight: design.weight,
         cluster: design.cluster,
         stratify: design.stratify,
@@ -304,6 +306,7 @@ fn recipe(config: &DataConfig) -> Recipe {
     Recipe {
         columns: config.columns.clone(),
         target: config.target.clone().or_else(|| config.labels.as_ref().map(|_| LABELS.to_owned())),
+        event: config.event.clone(),
         design: DesignColumns {
             weight: config.weight.clone(),
             cluster: config.cluster.clone(),
@@ -347,22 +350,32 @@ fn beside(mut table: Table, labels: Table) -> Result<Table> {
 
 /// Responses drawn from a model of the covariates.
 fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng) -> Result<Dataset> {
-    let (coefficients, sample): (_, fn(f64, &mut Rng) -> f64) = match response {
-        SimulatedResponse::Logistic(coefficients) => (coefficients, Logistic::sample),
-        SimulatedResponse::Poisson(coefficients) => (coefficients, Poisson::sample),
+    let coefficients = match response {
+        SimulatedResponse::Logistic(beta) | SimulatedResponse::Poisson(beta) => beta,
+        SimulatedResponse::Weibull(survival) => &survival.beta,
     };
     let mut beta = Array1::zeros(data.d());
     for (name, value) in coefficients {
         let place = data.columns.iter().position(|c| c == name).ok_or_else(|| {
-            Error::input(format!(
-                "`data.response` names the column \"{}\", which the data lack",
-                printable(name)
-            ))
+            let name = printable(name);
+            Error::input(format!("`data.response` names the column \"{name}\", which the data lack"))
         })?;
         beta[place] = *value;
     }
-    let y: Array1<f64> = data.x.dot(&beta).iter().map(|eta| sample(*eta, rng)).collect();
-    Ok(Dataset::new(data.x.clone(), Some(y), data.columns.clone()).with_design(data.design.clone()))
+    let eta = data.x.dot(&beta);
+    let (y, event) = match response {
+        SimulatedResponse::Logistic(_) => (eta.iter().map(|eta| Logistic::sample(*eta, rng)).collect(), None),
+        SimulatedResponse::Poisson(_) => (eta.iter().map(|eta| Poisson::sample(*eta, rng)).collect(), None),
+        SimulatedResponse::Weibull(survival) => {
+            let times: Array1<f64> =
+                eta.iter().map(|eta| weibull::sample(*eta, survival.shape.get(), rng)).collect();
+            let end = survival.censored_at.map_or(f64::INFINITY, |end| end.get());
+            let event = times.mapv(|t| f64::from(t < end));
+            (times.mapv(|t| t.min(end)), Some(event))
+        }
+    };
+    let drawn = Dataset::new(data.x.clone(), Some(y), data.columns.clone());
+    Ok(drawn.with_design(data.design.clone()).with_event(event))
 }
 
 impl Input {

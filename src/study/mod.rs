@@ -293,7 +293,7 @@ impl Study {
         };
         if uses_init {
             for block in &blocks {
-                sampler.init.entry(block.name.to_owned()).or_insert_with(|| default_dist(block));
+                sampler.init.entry(block.name.to_string()).or_insert_with(|| default_dist(block));
             }
         }
         let truncation = match self.experiment.method {

@@ -117,3 +117,31 @@ fn a_block_of_searches_is_the_searches_one_by_one_to_the_bit() {
         }
     }
 }
+
+/// Central differences of the loss: relative 1e-6 of the largest derivative.
+#[test]
+fn gradients_are_derivatives_of_the_loss() {
+    let mut checked = Vec::new();
+    for (name, trial) in trials() {
+        let f = measure(&trial, 3);
+        for draw in 0..3 {
+            let theta = point(&trial, draw);
+            let Some(gradient) = trial.model.gradient(&theta, &f) else { continue };
+            checked.push(name);
+            let size = gradient.iter().fold(1e-3f64, |m, g| m.max(g.abs()));
+            for j in 0..theta.len() {
+                let step = 1e-5 * theta[j].abs().max(0.1);
+                let at = |by: f64| {
+                    let mut theta = theta.clone();
+                    theta[j] += by;
+                    trial.model.loss(&theta, &f)
+                };
+                let difference = (at(step) - at(-step)) / (2.0 * step);
+                let error = (gradient[j] - difference).abs();
+                assert!(error < 1e-6 * size, "{name}, entry {j}: {} for {difference}", gradient[j]);
+            }
+        }
+    }
+    checked.dedup();
+    assert_eq!(checked, ["logistic", "poisson", "weibull", "mean", "normal"]);
+}

@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 use crate::support::*;
 use ndarray::{Array1, Array2};
 use npl::bayes::importance::{NEGLIGIBLE, Proposal, Weighing};
-use npl::bayes::{Joint, LogDensity, Posterior};
+use npl::bayes::{LogDensity, Posterior};
 use npl::data::Dataset;
 use npl::init::Dist;
 use npl::math::{log_sum_exp, mean, sd};
+use npl::model::Joint;
 use npl::model::{Block, Support};
 use npl::rng::{Purpose, Seed};
 use npl::samples::Sample;
@@ -265,7 +266,7 @@ impl Joint for Spike {
     }
 
     fn blocks(&self) -> Vec<Block> {
-        vec![Block { name: "x", range: 0..1, support: Support::Real }]
+        vec![Block { name: "x".into(), range: 0..1, support: Support::Real }]
     }
 
     fn log_density(&self, theta: &[f64], _gradient: Option<&mut [f64]>) -> f64 {

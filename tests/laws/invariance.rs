@@ -249,7 +249,7 @@ impl Model for Lottery {
     }
 
     fn blocks(&self) -> Vec<Block> {
-        vec![Block { name: "theta", range: 0..1, support: Support::Real }]
+        vec![Block { name: "theta".into(), range: 0..1, support: Support::Real }]
     }
 
     fn loss(&self, theta: &[f64], _: &Measure) -> f64 {

@@ -20,4 +20,5 @@ mod real_data;
 mod sparse_mixture;
 mod stream;
 mod support;
+mod weibull;
 mod weights;

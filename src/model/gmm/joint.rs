@@ -7,8 +7,9 @@ use rand_distr::{Open01, StandardNormal};
 
 use super::em::EmSums;
 use super::{Gmm, MixturePrior};
-use crate::bayes::{Joint, log_dirichlet_constant, log_normal_density};
 use crate::data::Dataset;
+use crate::math::{log_dirichlet_constant, log_normal_density};
+use crate::model::Joint;
 use crate::model::{Block, Model};
 use crate::process::{BaseMeasure, Measure, Pseudo};
 use crate::rng::Rng;

@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use self::em::EmSums;
 use self::joint::{MixtureJoint, MixtureMeasure};
 use super::{Block, Collapse, Context, Model, Search, Support};
-use crate::bayes::Joint;
 use crate::config::{Count, Gamma, Positive};
 use crate::data::Dataset;
 use crate::kernel::Level;
 use crate::kernel::mixture::{Mixture, log_density};
 use crate::kernel::sparse::{self, Expanded};
+use crate::model::Joint;
 use crate::optim::Minimum;
 use crate::process::base::PriorPredictive;
 use crate::process::{BaseMeasure, Measure};
@@ -228,9 +228,9 @@ impl Model for Gmm {
     fn blocks(&self) -> Vec<Block> {
         let (k, kd) = (self.k, self.k * self.d);
         vec![
-            Block { name: "pi", range: 0..k, support: Support::Simplex },
-            Block { name: "mu", range: k..k + kd, support: Support::Location },
-            Block { name: "sigma2", range: k + kd..k + 2 * kd, support: Support::Positive },
+            Block { name: "pi".into(), range: 0..k, support: Support::Simplex },
+            Block { name: "mu".into(), range: k..k + kd, support: Support::Location },
+            Block { name: "sigma2".into(), range: k + kd..k + 2 * kd, support: Support::Positive },
         ]
     }
 

@@ -4,10 +4,11 @@
 use std::f64::consts::TAU;
 
 use super::{Family, Regression};
-use crate::bayes::{Joint, log_normal_density};
 use crate::data::Dataset;
 use crate::kernel::regression::loss_and_gradient;
 use crate::kernel::{LANES, Line};
+use crate::math::log_normal_density;
+use crate::model::Joint;
 use crate::model::{Block, Model, Support};
 use crate::penalty::Shape;
 
@@ -72,7 +73,7 @@ impl<F: Family> Joint for RegressionJoint<'_, F> {
 
     fn blocks(&self) -> Vec<Block> {
         let d = self.model.d();
-        let lambda = Block { name: "lambda", range: d + 1..2 * d + 1, support: Support::Positive };
+        let lambda = Block { name: "lambda".into(), range: d + 1..2 * d + 1, support: Support::Positive };
         let lambda = Some(lambda).filter(|_| self.hierarchy.is_some() && d > 0);
         self.model.blocks().into_iter().chain(lambda).collect()
     }

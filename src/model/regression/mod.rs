@@ -20,11 +20,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Block, Context, Model, Response, Search, Support};
-use crate::bayes::Joint;
 use crate::config::{Gamma, Positive};
 use crate::data::Dataset;
 use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{Level, Line, Scalar};
+use crate::model::Joint;
 use crate::optim::Minimum;
 use crate::optim::lbfgs::{BlockObjective, Settings};
 use crate::penalty::{Penalty, Shape};
@@ -257,6 +257,18 @@ impl<F: Family> Regression<F> {
         })
     }
 
+    fn loss_and_gradient(&self, theta: &[f64], f: &Measure) -> (f64, Vec<f64>) {
+        let (ground, responses) = Ground::new(self, [f].into_iter());
+        let mut objective = ground.objective(self, &Shared::Unknown, responses);
+        let point = Array2::from_shape_vec((1, theta.len()), theta.to_vec()).expect("one row");
+        let (mut value, mut gradient) = ([0.0], Array2::zeros((1, theta.len())));
+        objective.evaluate(&[0], &point, &mut value, &mut gradient);
+        let (kink, beta) = (self.kink(), &theta[..self.d()]);
+        let mut gradient = gradient.into_raw_vec_and_offset().0;
+        gradient.iter_mut().zip(beta).for_each(|(g, b)| *g += kink * b.signum());
+        (value[0] + kink * beta.iter().map(|b| b.abs()).sum::<f64>(), gradient)
+    }
+
     /// The searches of draws that live on the same rows.
     fn minimise_on_the_same_rows(&self, searches: &[Search]) -> Vec<Minimum> {
         let (ground, responses) = Ground::new(self, searches.iter().map(|s| s.f));
@@ -273,19 +285,17 @@ impl<F: Family> Model for Regression<F> {
     fn blocks(&self) -> Vec<Block> {
         let d = self.d();
         vec![
-            Block { name: "beta", range: 0..d, support: Support::Real },
-            Block { name: "intercept", range: d..d + 1, support: Support::Real },
+            Block { name: "beta".into(), range: 0..d, support: Support::Real },
+            Block { name: "intercept".into(), range: d..d + 1, support: Support::Real },
         ]
     }
 
     fn loss(&self, theta: &[f64], f: &Measure) -> f64 {
-        let (ground, responses) = Ground::new(self, [f].into_iter());
-        let mut objective = ground.objective(self, &Shared::Unknown, responses);
-        let point = Array2::from_shape_vec((1, theta.len()), theta.to_vec()).expect("one row");
-        let (mut value, mut gradient) = ([0.0], Array2::zeros((1, theta.len())));
-        objective.evaluate(&[0], &point, &mut value, &mut gradient);
-        let kinks = self.kink() * theta[..self.d()].iter().map(|b| b.abs()).sum::<f64>();
-        value[0] + kinks
+        self.loss_and_gradient(theta, f).0
+    }
+
+    fn gradient(&self, theta: &[f64], f: &Measure) -> Option<Vec<f64>> {
+        Some(self.loss_and_gradient(theta, f).1)
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {

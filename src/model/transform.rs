@@ -1,8 +1,8 @@
 //! From ℝᵈ to the support of θ: the identity, the exponential for what is positive, and stick-breaking for a simplex,
 //! whose point 0 is uniform (the transforms of Stan).
 
+use super::{Block, Support};
 use crate::math::softplus;
-use crate::model::{Block, Support};
 
 /// The transform of all blocks of a parameter.
 pub struct Transform {
@@ -78,21 +78,32 @@ impl Transform {
 
     /// The derivatives by u of a function of θ plus the log Jacobian, from those by θ, or by log θ where it is positive
     /// or on a simplex.
+    pub fn pull_back_density(&self, u: &[f64], by_theta: &[f64], by_u: &mut [f64]) {
+        self.chain(u, by_theta, 1.0, by_u);
+    }
+
+    /// The same without the log Jacobian.
     pub fn pull_back(&self, u: &[f64], by_theta: &[f64], by_u: &mut [f64]) {
+        self.chain(u, by_theta, 0.0, by_u);
+    }
+
+    /// With so much of the log Jacobian.
+    fn chain(&self, u: &[f64], by_theta: &[f64], jacobian: f64, by_u: &mut [f64]) {
         for (at, block) in self.places() {
             let width = Self::width(block);
             let (u, by_u) = (&u[at..at + width], &mut by_u[at..at + width]);
             let by_theta = &by_theta[block.range.clone()];
             match block.support {
                 Support::Real | Support::Location => by_u.copy_from_slice(by_theta),
-                Support::Positive => by_u.iter_mut().zip(by_theta).for_each(|(u, t)| *u = t + 1.0),
+                Support::Positive => by_u.iter_mut().zip(by_theta).for_each(|(u, t)| *u = t + jacobian),
                 Support::Simplex => {
                     // From the last stick back: what a change of the log of the rest would do.
                     let mut by_log_rest = by_theta[width];
                     for k in (0..width).rev() {
                         let share = logistic(u[k] + shift(width + 1 - k));
-                        by_u[k] = by_theta[k] * (1.0 - share) - by_log_rest * share + 1.0 - 2.0 * share;
-                        by_log_rest += by_theta[k] + 1.0;
+                        let of_jacobian = 2.0 * jacobian * share;
+                        by_u[k] = by_theta[k] * (1.0 - share) - by_log_rest * share + jacobian - of_jacobian;
+                        by_log_rest += by_theta[k] + jacobian;
                     }
                 }
             }
@@ -128,9 +139,9 @@ mod tests {
     use super::*;
     fn transform() -> Transform {
         Transform::new(vec![
-            Block { name: "pi", range: 0..4, support: Support::Simplex },
-            Block { name: "mu", range: 4..6, support: Support::Location },
-            Block { name: "sigma2", range: 6..8, support: Support::Positive },
+            Block { name: "pi".into(), range: 0..4, support: Support::Simplex },
+            Block { name: "mu".into(), range: 4..6, support: Support::Location },
+            Block { name: "sigma2".into(), range: 6..8, support: Support::Positive },
         ])
     }
 
@@ -199,7 +210,7 @@ mod tests {
             by_theta[4] *= 2.0 * theta[4];
             by_theta[5] *= 2.0 * theta[5];
             let mut by_u = [0.0; 7];
-            t.pull_back(&u, &by_theta, &mut by_u);
+            t.pull_back_density(&u, &by_theta, &mut by_u);
             for i in 0..7 {
                 let moved = |by: f64| {
                     let mut v = u;

@@ -1,0 +1,152 @@
+//! Weibull regression of survival times t > 0, right-censored or not: log T = η + log E/k, η = βᵀx + β₀, E ~ Exp(1). With
+//! z = k (log t − η) the loss is e^z − δ (log k − log t + z), δ = 1 for an event and 0 for a censored time.
+
+use std::ops::Range;
+
+use ndarray::ArrayView1;
+use rand::distr::Distribution;
+use rand_distr::Exp1;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::identify::Basis;
+use super::row_loss::{RowLoss, Rows, Tile};
+use super::{Block, Context, Model, Response, Support};
+use crate::config::Gamma;
+use crate::data::Dataset;
+use crate::kernel::{LANES, Level, Line};
+use crate::penalty::{Penalty, Shape};
+use crate::rng::Rng;
+
+pub const STARTER: &str = include_str!("../../configs/starters/weibull.toml");
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// g(β), on the coefficients and not the intercept or the shape.
+    pub penalty: Penalty,
+    /// Strength γ of the penalty: a number, or "1/n". Left out: "1/n".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gamma: Option<Gamma>,
+}
+
+impl Config {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+        let Some(y) = &context.train.y else {
+            return Err(vec![("", "needs times, and the data have no response; give `data.target`".into())]);
+        };
+        if let Some(y) = y.iter().find(|&&y| !Response::Positive.admits(y)) {
+            return Err(vec![(
+                "",
+                format!("cannot have a time {y}: it must be {}", Response::Positive.what()),
+            )]);
+        }
+        let gamma = self.gamma.as_ref().map_or(context.one_over_n(), |g| g.value(context.one_over_n()));
+        let penalty = if gamma == 0.0 { Penalty::None } else { self.penalty };
+        let loss =
+            Weibull { columns: context.train.columns.clone(), penalty, gamma, prior: context.alpha > 0.0 };
+        let (optimiser, n) = (context.optimiser.clone(), context.train.mass());
+        Ok(Box::new(Rows { loss, optimiser, mass: context.mass, n }))
+    }
+}
+
+/// θ is β (d), the intercept, and the shape k.
+struct Weibull {
+    columns: Vec<String>,
+    penalty: Penalty,
+    gamma: f64,
+    /// There are pseudo-samples, and they are events.
+    prior: bool,
+}
+
+/// A time at η.
+pub fn sample(eta: f64, shape: f64, rng: &mut Rng) -> f64 {
+    let e: f64 = Exp1.sample(rng);
+    libm::exp(eta + libm::log(e) / shape)
+}
+
+impl RowLoss for Weibull {
+    fn names(&self) -> Vec<String> {
+        let beta = self.columns.iter().map(|c| format!("beta.{c}"));
+        beta.chain(["intercept", "shape"].map(String::from)).collect()
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        let d = self.columns.len();
+        vec![
+            Block { name: "beta".into(), range: 0..d, support: Support::Real },
+            Block { name: "intercept".into(), range: d..d + 1, support: Support::Real },
+            Block { name: "shape".into(), range: d + 1..d + 2, support: Support::Positive },
+        ]
+    }
+
+    fn add(&self, tile: &Tile, theta: &[f64], gradient: &mut [f64]) -> f64 {
+        let d = self.columns.len();
+        let (beta, intercept, shape) = (ArrayView1::from(&theta[..d]), theta[d], theta[d + 1]);
+        let log_shape = libm::log(shape);
+        let mut sum = 0.0;
+        for atom in tile.atoms() {
+            let (event, log_time) = (f64::from(atom.event), libm::log(atom.y));
+            let z = shape * (log_time - atom.x.dot(&beta) - intercept);
+            let exp = libm::exp(z);
+            sum += atom.w * (exp - event * (log_shape - log_time + z));
+            let by_eta = atom.w * shape * (event - exp);
+            gradient[..d].iter_mut().zip(atom.x).for_each(|(g, x)| *g += by_eta * x);
+            gradient[d] += by_eta;
+            gradient[d + 1] += atom.w * (z * exp - event * (1.0 + z));
+        }
+        sum
+    }
+
+    fn penalise(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
+        let d = self.columns.len();
+        let lines: Vec<Line> = theta[..d].iter().map(|b| Line([*b; LANES])).collect();
+        let mut slopes = vec![Line::default(); d];
+        let value = self.penalty.penalise(Level::current(), self.gamma, &lines, &mut slopes)[0];
+        gradient.iter_mut().zip(&slopes).for_each(|(g, slope)| *g += slope[0]);
+        value
+    }
+
+    fn kink(&self) -> (f64, usize) {
+        (self.gamma * self.penalty.kink(), self.columns.len())
+    }
+
+    fn response(&self) -> Option<Response> {
+        Some(Response::Positive)
+    }
+
+    fn coefficients(&self) -> Option<Range<usize>> {
+        Some(0..self.columns.len())
+    }
+
+    fn is_likelihood(&self) -> bool {
+        true
+    }
+
+    /// Two different times of events at least: one alone is met exactly by an ever larger shape. Without a penalty, events must
+    /// also keep every coefficient from growing, and columns be independent.
+    fn flaws(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+        let y = train.y.as_ref().filter(|_| !self.prior)?;
+        let is_event = |i: &usize| train.event.as_ref().is_none_or(|event| event[*i] == 1.0);
+        let events: Vec<usize> = (0..train.n()).filter(is_event).collect();
+        if events.iter().all(|&i| y[i] == y[events[0]]) {
+            let message =
+                "cannot help: the data need events at two times at least, for the shape has no minimum";
+            return Some(vec![("penalty", message.into())]);
+        }
+        if self.penalty != Penalty::None {
+            return None;
+        }
+        let basis = Basis::new(train.x.view());
+        let sides = |i: usize| [Some((i, -1.0)), is_event(&i).then_some((i, 1.0))];
+        let rows: Vec<(usize, f64)> = (0..train.n()).flat_map(sides).flatten().collect();
+        let why = if basis.spans_all_rows() || basis.separation(&rows).is_some() {
+            "is needed: censored times leave a combination of columns without bound, and the loss has no minimum"
+        } else if !basis.is_full() {
+            "is needed: some columns are combinations of others, and their coefficients are not identified"
+        } else {
+            return None;
+        };
+        Some(vec![("penalty", why.into())])
+    }
+}
