@@ -11,6 +11,7 @@
 //! - [`init`], [`restarts`]: where searches start, and when enough have been made
 //! - [`bootstrap`]: Algorithms 1 to 4
 //! - [`bayes`]: conventional Bayes, for comparison: NUTS, ADVI, importance sampling
+//! - [`method`]: the ways to make draws, one file each
 //! - [`ordered`]: work on all threads, results in order
 //! - [`samples`], [`evaluate`], [`report`], [`warnings`]: draws, numbers made of them, and how far to trust those
 //! - [`study`], [`runner`]: an experiment, checked and run
@@ -30,6 +31,7 @@ pub mod init;
 pub mod kernel;
 pub mod linalg;
 pub mod math;
+pub mod method;
 pub mod model;
 pub mod optim;
 pub mod ordered;

@@ -10,7 +10,6 @@ use crate::bayes::ChainDraw;
 use crate::bayes::advi::{ElboPoint, Fit};
 use crate::bayes::convergence::Convergence;
 use crate::bayes::importance::Weights;
-use crate::bayes::settings::NutsSettings;
 use crate::bootstrap::Draw;
 use crate::data::Dataset;
 use crate::data::prepare::Notes;
@@ -19,7 +18,7 @@ use crate::math::{mean, sd};
 use crate::model::Model;
 use crate::optim::Status;
 use crate::restarts::{Adequacy, AdequacySum};
-use crate::samples::Sample;
+use crate::samples::{Relation, Sample};
 use crate::warnings::warnings;
 
 /// Header of `report.csv`.
@@ -157,9 +156,8 @@ pub struct ChainSum {
 }
 
 impl ChainSum {
-    pub fn new(names: Vec<String>, settings: &NutsSettings) -> ChainSum {
-        let values = vec![vec![Vec::new(); settings.chains.get()]; names.len()];
-        let warmup = settings.warmup.get();
+    pub fn new(names: Vec<String>, chains: usize, warmup: usize) -> ChainSum {
+        let values = vec![vec![Vec::new(); chains]; names.len()];
         ChainSum { names, warmup, values, divergences: 0, steps: 0, draws: 0 }
     }
 
@@ -311,6 +309,9 @@ pub struct Report {
     pub method: String,
     /// A few words on how the draws were made, for tables.
     pub label: String,
+    /// What the draws are to each other; earlier versions did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<Relation>,
     /// What a reader must know before any of the numbers: plain sentences.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -380,8 +381,13 @@ impl Report {
         }
         let metrics = values.into_iter().filter_map(|(name, v)| Some((name, OverRepeats::of(&v)?))).collect();
         let (name, method) = (name.to_owned(), method.to_owned());
-        Report { name, method, label, warnings: Vec::new(), repeats, metrics, path: None, data: None }
-            .judged()
+        let (relation, warnings, path, data) = (None, Vec::new(), None, None);
+        Report { name, method, label, relation, warnings, repeats, metrics, path, data }.judged()
+    }
+
+    /// The report of draws that are this to each other.
+    pub fn of_draws(self, relation: Relation) -> Report {
+        Report { relation: Some(relation), ..self }
     }
 
     /// The report with what the files of the study became.

@@ -12,8 +12,6 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::LogDensity;
-use super::settings::AdviSettings;
-use crate::config::Positive;
 use crate::error::{Error, Result};
 use crate::math::{mean, quantile_sorted};
 use crate::rng::Rng;
@@ -26,6 +24,18 @@ const MEMORY: f64 = 0.9;
 const TAU: f64 = 1.0;
 /// Draws for one gradient that may fail to be finite before the fit does.
 const ATTEMPTS: usize = 20;
+
+/// How a fit is made; the settings of `[advi]` say what each is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tuning {
+    pub max_iterations: usize,
+    pub gradient_samples: usize,
+    pub elbo_samples: usize,
+    pub elbo_every: usize,
+    pub tolerance: f64,
+    pub eta: Option<f64>,
+    pub adapt_iterations: usize,
+}
 
 /// The variational family: independent normals.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +95,7 @@ fn normals(n: usize, rng: &mut Rng) -> Vec<f64> {
 /// Everything that a fit needs while it runs.
 struct Ascent<'a> {
     target: &'a dyn LogDensity,
-    settings: &'a AdviSettings,
+    tuning: &'a Tuning,
     pool: &'a ThreadPool,
     rng: Rng,
 }
@@ -95,7 +105,7 @@ impl Ascent<'_> {
     fn elbo(&mut self, q: &MeanField) -> f64 {
         let dim = q.mean.len();
         let draws: Vec<Vec<f64>> =
-            (0..self.settings.elbo_samples.get()).map(|_| normals(dim, &mut self.rng)).collect();
+            (0..self.tuning.elbo_samples).map(|_| normals(dim, &mut self.rng)).collect();
         let value = |z: &Vec<f64>| self.target.evaluate(&q.transform(z), &mut vec![0.0; dim]);
         let values: Vec<f64> = self.pool.install(|| draws.par_iter().map(value).collect());
         let finite: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
@@ -105,7 +115,7 @@ impl Ascent<'_> {
     /// The gradient of the ELBO by mean and log sd; `None` if p is not finite where q is.
     fn gradient(&mut self, q: &MeanField) -> Option<(Vec<f64>, Vec<f64>)> {
         let dim = q.mean.len();
-        let samples = self.settings.gradient_samples.get();
+        let samples = self.tuning.gradient_samples;
         let (mut by_mean, mut by_log_sd) = (vec![0.0; dim], vec![0.0; dim]);
         let mut slope = vec![0.0; dim];
         for _ in 0..samples {
@@ -147,7 +157,7 @@ impl Ascent<'_> {
             let mut q = start.clone();
             let mut memory = Memory::new(q.mean.len());
             let mut alive = true;
-            for k in 1..=self.settings.adapt_iterations.get() {
+            for k in 1..=self.tuning.adapt_iterations {
                 if cancel.load(Ordering::Relaxed) {
                     return Err(Error::Interrupted);
                 }
@@ -186,19 +196,19 @@ impl Memory {
 /// The best q from `start`. All randomness is that of `rng`, whatever the threads.
 pub fn fit(
     target: &dyn LogDensity,
-    settings: &AdviSettings,
+    tuning: &Tuning,
     start: Vec<f64>,
     rng: Rng,
     pool: &ThreadPool,
     cancel: &AtomicBool,
 ) -> Result<Fit> {
-    let mut ascent = Ascent { target, settings, pool, rng };
+    let mut ascent = Ascent { target, tuning, pool, rng };
     let mut q = MeanField::at(start);
-    let eta = match settings.eta.map(Positive::get) {
+    let eta = match tuning.eta {
         Some(eta) => eta,
         None => ascent.best_eta(&q, cancel)?,
     };
-    let (most, every) = (settings.max_iterations.get(), settings.elbo_every.get());
+    let (most, every) = (tuning.max_iterations, tuning.elbo_every);
     let window = (most / every / 10).max(2);
     let mut memory = Memory::new(q.mean.len());
     let mut elbo = 0.0;
@@ -223,7 +233,7 @@ pub fn fit(
         sorted.sort_unstable_by(f64::total_cmp);
         let (change_mean, change_median) = (mean(last), quantile_sorted(&sorted, 0.5));
         trace.push(ElboPoint { iteration: k, elbo, change_mean, change_median });
-        if change_mean < settings.tolerance.get() || change_median < settings.tolerance.get() {
+        if change_mean < tuning.tolerance || change_median < tuning.tolerance {
             return Ok(Fit { q, eta, iterations: k, converged: true, trace });
         }
     }

@@ -6,21 +6,17 @@ pub mod convergence;
 pub mod importance;
 #[cfg(feature = "nuts")]
 pub mod nuts;
-pub mod settings;
 
 use std::sync::atomic::AtomicBool;
 
 use rand::distr::Distribution;
 use rand_distr::Open01;
 use rayon::ThreadPool;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::init::Init;
 use crate::model::{Joint, Transform};
 use crate::rng::{Purpose, Rng, Seed};
-use settings::{AdviSettings, NutsSettings};
 
 /// A log density on ℝᵈ with its gradient: what samplers see.
 pub trait LogDensity: Sync {
@@ -71,17 +67,6 @@ impl LogDensity for Posterior<'_> {
     }
 }
 
-/// Where a chain or a variational fit begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Begin {
-    /// Uniform between −2 and 2 on the unconstrained scale, as Stan does.
-    #[default]
-    Uniform,
-    /// A start drawn from `sampler.init`, like those of random restarts.
-    Init,
-}
-
 /// Starts that are tried before giving up.
 const ATTEMPTS: usize = 100;
 
@@ -114,7 +99,7 @@ impl Posterior<'_> {
     /// Fits q, from a start of its own.
     pub fn advi(
         &self,
-        settings: &AdviSettings,
+        tuning: &advi::Tuning,
         init: Option<&Init>,
         seed: Seed,
         pool: &ThreadPool,
@@ -122,16 +107,16 @@ impl Posterior<'_> {
     ) -> Result<advi::Fit> {
         let mut rng = seed.stream(Purpose::Variational, 0, 0);
         let start = self.start(init, &mut rng)?;
-        advi::fit(self, settings, start, rng, pool, cancel)
+        advi::fit(self, tuning, start, rng, pool, cancel)
     }
 
     /// Draws from all chains, chain by chain, into `sink`.
     #[cfg(feature = "nuts")]
     pub fn nuts(&self, plan: &ChainPlan, mut sink: impl FnMut(ChainDraw) -> Result<()>) -> Result<()> {
-        let ChainPlan { settings, draws, init, seed, threads, cancel } = *plan;
+        let ChainPlan { tuning, draws, init, seed, threads, cancel } = *plan;
         let start = |chain: usize| self.start(init, &mut seed.stream(Purpose::Chain, chain as u64, 1));
-        let draws = draws / settings.chains.get();
-        let chains = nuts::Chains { target: self, settings, draws, seed, threads, cancel };
+        let draws = draws / tuning.chains;
+        let chains = nuts::Chains { target: self, tuning, draws, seed, threads, cancel };
         let mut gradient = vec![0.0; self.dim()];
         chains.sample(start, |step| {
             let log_density = self.evaluate(&step.u, &mut gradient);
@@ -152,10 +137,22 @@ impl Posterior<'_> {
     }
 }
 
+/// How chains of NUTS are run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChainTuning {
+    /// Draws of each chain that tune step size and mass matrix, and are not kept.
+    pub warmup: usize,
+    pub chains: usize,
+    /// Mean acceptance statistic that the step size is tuned to.
+    pub target_accept: f64,
+    /// A trajectory has at most 2 to the power of this many steps.
+    pub max_depth: usize,
+}
+
 /// Chains of NUTS to be run.
 #[derive(Clone, Copy)]
 pub struct ChainPlan<'a> {
-    pub settings: &'a NutsSettings,
+    pub tuning: ChainTuning,
     /// Over all chains.
     pub draws: usize,
     /// Where chains begin, if not anywhere.

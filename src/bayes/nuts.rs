@@ -10,8 +10,7 @@ use nuts_rs::{
     Chain as _, CpuLogpFunc, CpuMath, CpuMathError, DiagNutsSettings, HasDims, LogpError, Settings,
 };
 
-use super::LogDensity;
-use super::settings::NutsSettings;
+use super::{ChainTuning, LogDensity};
 use crate::error::{Error, Result};
 use crate::rng::{Purpose, Seed};
 
@@ -81,7 +80,7 @@ impl CpuLogpFunc for Target<'_> {
 /// Chains to be run.
 pub struct Chains<'a> {
     pub target: &'a dyn LogDensity,
-    pub settings: &'a NutsSettings,
+    pub tuning: ChainTuning,
     /// Draws of every chain after its warm-up.
     pub draws: usize,
     pub seed: Seed,
@@ -97,7 +96,7 @@ impl Chains<'_> {
         start: impl Fn(usize) -> Result<Vec<f64>> + Sync,
         mut sink: impl FnMut(Step) -> Result<()>,
     ) -> Result<()> {
-        let chains = self.settings.chains.get();
+        let chains = self.tuning.chains;
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let halted = || stop.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed);
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..chains).map(|_| mpsc::channel()).unzip();
@@ -132,11 +131,11 @@ impl Chains<'_> {
         halted: &impl Fn() -> bool,
         send: impl Fn(Step) -> bool,
     ) -> Result<()> {
-        let warmup = self.settings.warmup.get() as u64;
+        let warmup = self.tuning.warmup as u64;
         let mut options = DiagNutsSettings { num_tune: warmup, ..DiagNutsSettings::default() };
         options.num_draws = self.draws as u64;
-        options.maxdepth = self.settings.max_depth.get() as u64;
-        options.adapt_options.step_size_settings.target_accept = self.settings.target_accept.get();
+        options.maxdepth = self.tuning.max_depth as u64;
+        options.adapt_options.step_size_settings.target_accept = self.tuning.target_accept;
         let mut rng = self.seed.stream(Purpose::Chain, chain as u64, 0);
         let failed = |e: anyhow::Error| Error::Failed(format!("chain {}: {e:#}", chain + 1));
         let math = CpuMath::new(Target(self.target));

@@ -91,7 +91,7 @@ fn prior_sets(alpha: Option<f64>, draws: u32) -> Vec<String> {
 fn base_sds(config: &Path, args: &AlphaArgs) -> Result<(Vec<(String, f64)>, Truncation)> {
     let study = load(config, &args.overrides, &["method=npl".to_owned()])?;
     let trial = study.trial(0)?;
-    let Prior::Dp { base, truncation, .. } = &trial.prior else {
+    let Prior::Dp { base, truncation, .. } = trial.prior.as_ref() else {
         let message = format!(
             "{}: there is no base measure to choose alpha for; add a [prior] table with a `base` and any alpha above 0",
             printable(&config.display().to_string())

@@ -10,12 +10,12 @@ use anyhow::Result;
 use ndarray::Array1;
 use npl::bayes::LogDensity;
 use npl::bootstrap::posterior_bootstrap;
-use npl::config::{Method, printable};
+use npl::config::printable;
 use npl::data::Dataset;
 use npl::data::prepare::{Dummies, Notes};
 use npl::kernel::Level;
 use npl::math::{mean, sd};
-use npl::runner::{label, statistics};
+use npl::method::Effort;
 use npl::samples::{Format, STATISTICS, STRIP};
 use npl::study::{Study, Trial};
 
@@ -56,19 +56,16 @@ fn facts(study: &Study, pool: rayon::ThreadPool) -> Result<Vec<String>> {
     lines.push(format!("parameters  {p}: {shown}"));
     let rounds = study.rounds();
     lines.push(match &study.experiment.path {
-        None => format!(
-            "sampler     {}, {} draws x {}",
-            label(&study.experiment),
-            study.draws(),
-            counted(rounds, "repeat")
-        ),
+        None => {
+            format!("sampler     {}, {} draws x {}", study.label(), study.draws(), counted(rounds, "repeat"))
+        }
         Some(path) => {
             let values = study.settings();
             let ends = values.first().zip(values.last());
             let ends = ends.map(|(a, b)| format!(" from {a} to {b}")).unwrap_or_default();
             format!(
                 "sampler     {}, {} draws x {} of {}{ends}",
-                label(&study.experiment),
+                study.label(),
                 study.draws(),
                 counted(rounds, "setting"),
                 path.parameter
@@ -82,9 +79,9 @@ fn facts(study: &Study, pool: rayon::ThreadPool) -> Result<Vec<String>> {
     let pseudo = (threads * block) as f64 * pseudo_cells(&trial);
     let cells = data_cells(study, &trial) + weights(study, &trial, threads) + waiting;
     let memory = 8.0 * (cells as f64 + pseudo);
-    match study.experiment.method {
-        Method::Npl => lines.push(format!("time        {}", bootstrap_cost(study, trial, pool)?)),
-        method => lines.extend(conventional_cost(study, &trial, method)?),
+    match study.inference().effort(&study.experiment) {
+        Effort::Draws => lines.push(format!("time        {}", bootstrap_cost(study, trial, pool)?)),
+        effort => lines.extend(conventional_cost(study, &trial, effort)?),
     }
     let unused = study.unused();
     if !unused.is_empty() {
@@ -104,7 +101,7 @@ fn facts(study: &Study, pool: rayon::ThreadPool) -> Result<Vec<String>> {
     if written > 0 {
         let samples = &study.experiment.output.samples;
         let (rows, columns) =
-            (study.draws() * rounds, written + STATISTICS.len() + statistics(study.experiment.method).len());
+            (study.draws() * rounds, written + STATISTICS.len() + study.inference().statistics().len());
         let size = smaller(samples, rows, columns).unwrap_or_else(|| {
             let format = Format::of(samples).expect("checked with the experiment");
             format!("about {}", bytes(format.size(rows, columns)))
@@ -254,8 +251,8 @@ fn short(seconds: f64) -> String {
 
 /// What can be said of a cost that depends on the shape of a posterior: what one evaluation of it takes, and how many
 /// there will be.
-fn conventional_cost(study: &Study, trial: &Trial, method: Method) -> Result<Vec<String>> {
-    let posterior = study.posterior(trial.model.as_ref(), &trial.train)?;
+fn conventional_cost(study: &Study, trial: &Trial, effort: Effort) -> Result<Vec<String>> {
+    let posterior = trial.posterior()?;
     let origin = vec![0.0; posterior.dim()];
     let mut gradient = origin.clone();
     let (mut evaluations, started) = (0, Instant::now());
@@ -266,39 +263,28 @@ fn conventional_cost(study: &Study, trial: &Trial, method: Method) -> Result<Vec
     let one = started.elapsed().as_secs_f64() / evaluations as f64;
     let (rounds, draws) = (study.rounds(), study.draws());
     let each = format!("the posterior density and its gradient take {}", short(one));
-    let chains = || {
-        let nuts = study.nuts();
-        let (chains, warmup) = (nuts.chains.get(), nuts.warmup.get());
-        let trajectories = warmup * chains + draws;
-        let longest = (1u64 << nuts.max_depth.get()) - 1;
-        let parallel = chains.min(std::thread::available_parallelism().map_or(1, |n| n.get())) as f64;
-        let most = seconds(one * (trajectories * rounds) as f64 * longest as f64 / parallel);
-        format!(
-            "            {trajectories} trajectories of 1 to {longest} gradients a repeat: at most {most} in all"
-        )
-    };
     let mut lines = vec![format!("time        {each}")];
-    match method {
-        Method::Nuts => lines.push(chains()),
-        Method::MdpNpl if study.experiment.nuts.is_some() => {
-            lines.push(chains());
-            lines.push(format!("            then {draws} bootstrap draws x {}", counted(rounds, "repeat")));
+    match effort {
+        Effort::Draws => {}
+        Effort::Trajectories { count, longest, chains, then_draws } => {
+            let parallel = chains.min(std::thread::available_parallelism().map_or(1, |n| n.get())) as f64;
+            let most = seconds(one * (count * rounds) as f64 * longest as f64 / parallel);
+            lines.push(format!(
+                "            {count} trajectories of 1 to {longest} gradients a repeat: at most {most} in all"
+            ));
+            let then = format!("            then {draws} bootstrap draws x {}", counted(rounds, "repeat"));
+            lines.extend(then_draws.then_some(then));
         }
-        Method::Advi => {
-            let advi = study.advi();
-            let (most, every) = (advi.max_iterations.get(), advi.elbo_every.get());
-            let gradients =
-                most * advi.gradient_samples.get() + most / every * advi.elbo_samples.get() + draws;
+        Effort::Gradients(gradients) => {
             let most = seconds(one * (gradients * rounds) as f64);
             lines.push(format!(
                 "            at most {gradients} of them a repeat: {most} in all on one thread"
             ));
         }
-        Method::Importance => {
+        Effort::Densities => {
             let most = seconds(one * (draws * rounds) as f64);
             lines.push(format!("            a density for each draw: at most {most} in all on one thread"));
         }
-        Method::Npl | Method::MdpNpl => {}
     }
     Ok(lines)
 }

@@ -46,7 +46,7 @@ pub fn export(args: ExportArgs) -> Result<()> {
     }
     let draws = u64::from(args.draws);
     folder.weights(&trial, draws)?;
-    if let Prior::Dp { .. } = trial.prior {
+    if let Prior::Dp { .. } = *trial.prior {
         folder.pseudo_samples(&trial, draws)?;
     }
     if !trial.model.blocks().is_empty() {
@@ -117,7 +117,7 @@ impl Folder<'_> {
     }
 
     fn starts(&self, trial: &ReadyTrial, draws: u64) -> Result<()> {
-        let restarts = match &trial.scheme {
+        let restarts = match trial.scheme.as_ref() {
             Scheme::RandomRestart { restarts, .. } => *restarts,
             Scheme::FixedInit(_) => 1,
         };

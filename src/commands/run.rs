@@ -14,8 +14,8 @@ use npl::kernel::Level;
 use npl::optim::Status;
 use npl::path::SettingDraws;
 use npl::report::{HEADER, PathReport, Repeat, Report};
-use npl::runner::{label, run_repeat, statistics};
-use npl::samples::{Format, Sample, Summary, Writer, columns};
+use npl::runner::run_repeat;
+use npl::samples::{Format, Relation, Sample, Summary, Writer, columns};
 use npl::store::{self, AtomicFile, DrawFile, Machine, Manifest, RunDir};
 use npl::study::Study;
 
@@ -86,6 +86,7 @@ struct Outputs {
     draws: Option<DrawFile>,
     path: Option<PathFile>,
     stdout: Option<Writer<BufWriter<Stdout>>>,
+    relation: Relation,
 }
 
 /// `path.csv`, and which parameters of a draw are kept.
@@ -101,8 +102,9 @@ fn closed(e: std::io::Error) -> Error {
 
 impl Outputs {
     fn create(study: &Study, args: &RunArgs, folder: &RunDir) -> Result<Outputs> {
-        let names = study.parameters(&study.trial(0)?);
-        let own = statistics(study.experiment.method);
+        let trial = study.trial(0)?;
+        let names = study.parameters(&trial);
+        let own = study.inference().statistics();
         let rows = study.draws() * study.rounds();
         let path = match &study.experiment.path {
             Some(config) => {
@@ -126,7 +128,7 @@ impl Outputs {
                 {
                     note(&format!("{samples} {advice}"));
                 }
-                Some(DrawFile::create(folder, samples, file_columns, rows)?)
+                Some(DrawFile::create(folder, samples, file_columns, trial.relation.draws, rows)?)
             }
         };
         let stdout = match args.samples {
@@ -139,7 +141,7 @@ impl Outputs {
             }
             None => None,
         };
-        Ok(Outputs { draws, path, stdout })
+        Ok(Outputs { draws, path, stdout, relation: trial.relation })
     }
 
     /// Adds a draw; rounds are counted from 1.
@@ -206,8 +208,8 @@ fn sample(
     outputs.flush_stdout()?;
     bar.finish_and_clear();
     let experiment = &study.experiment;
-    let report = Report::new(&experiment.name, experiment.method.name(), label(experiment), repeats);
-    let report = report.of_data(study.file_notes());
+    let report = Report::new(&experiment.name, experiment.method.name(), study.label(), repeats);
+    let report = report.of_draws(outputs.relation).of_data(study.file_notes());
     let report = match &experiment.path {
         Some(path) => report.of_path(PathReport {
             parameter: path.parameter.clone(),
@@ -304,6 +306,7 @@ impl Results<'_> {
             seconds,
             command: std::env::args().collect(),
             samples: if files.contains(samples) { samples.clone() } else { String::new() },
+            relation: self.report.relation,
             inputs: self.study.inputs().to_vec(),
             data: self.study.file_notes(),
             status,

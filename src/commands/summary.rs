@@ -28,7 +28,9 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         let message = format!("--repeat {repeat}: the run has repeats 1 to {}", report.repeats.len());
         return Err(Error::input(message).into());
     }
-    let parameters = Samples::open(&store::samples_of(&args.run)?)?.summarise(args.repeat)?;
+    let samples = Samples::open(&store::samples_of(&args.run)?)?;
+    let relation = store::relation_of(&args.run, &samples);
+    let parameters = samples.summarise(relation.draws, args.repeat)?;
     if args.format == Format::Csv {
         print(Summary::table(&parameters).as_bytes())?;
         return note_warnings(&report);
@@ -38,7 +40,7 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     if parameters.len() > LISTED {
         out += &format!("… and {} more in summary.csv\n", parameters.len() - LISTED);
     }
-    if report.label.starts_with("RR-") && parameters.iter().any(|p| p.parameter == "pi.2") {
+    if relation.exchangeable {
         out += "(components are exchangeable under random restarts: these numbers mix all of them; FI-NPL keeps labels)\n";
     }
     if report.repeats.len() > 1 && args.repeat.is_none() {

@@ -17,10 +17,10 @@ pub use nearest::nearest;
 pub use numbers::{Count, Gamma, NamedGamma, NonNegative, Numbers, OpenUnit, Positive, Probability, Scalar};
 pub use problem::{Problem, Problems, printable};
 
-use crate::bayes::settings::{AdviSettings, ImportanceSettings, MdpSettings, NutsSettings};
 use crate::data::prepare::{Constant, Dummies, Missing, Standardise, StandardiseBy, Unseen};
 use crate::data::simulate::Simulate;
 use crate::init::Dist;
+use crate::method::{Method, advi, importance, mdp, nuts};
 use crate::model::ModelConfig;
 use crate::optim::Optimiser;
 use crate::process::base::BaseConfig;
@@ -52,16 +52,16 @@ pub struct Experiment {
     pub optimiser: Optimiser,
     /// Settings of `method = "nuts"`, and of the chains behind "mdp-npl".
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nuts: Option<NutsSettings>,
+    pub nuts: Option<nuts::Settings>,
     /// Settings of `method = "advi"`, and of `sampler.fixed_init = "advi"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub advi: Option<AdviSettings>,
+    pub advi: Option<advi::Settings>,
     /// Settings of `method = "importance"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub importance: Option<ImportanceSettings>,
+    pub importance: Option<importance::Settings>,
     /// Settings of `method = "mdp-npl"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mdp: Option<MdpSettings>,
+    pub mdp: Option<mdp::Settings>,
     #[serde(default)]
     pub evaluate: EvaluateConfig,
     #[serde(default)]
@@ -73,40 +73,6 @@ pub struct Experiment {
 
 fn one() -> Count {
     Count::new(1).expect("at least one")
-}
-
-/// The inference scheme.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// The posterior bootstrap.
-    #[default]
-    Npl,
-    /// The conventional posterior of the model and its prior, by the No-U-Turn Sampler.
-    Nuts,
-    /// The same, by a mean-field variational approximation.
-    Advi,
-    /// The same, by self-normalised importance sampling.
-    Importance,
-    /// The posterior bootstrap with a mixture of Dirichlet processes, centred on the conventional posterior.
-    MdpNpl,
-}
-
-impl Method {
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Npl => "npl",
-            Method::Nuts => "nuts",
-            Method::Advi => "advi",
-            Method::Importance => "importance",
-            Method::MdpNpl => "mdp-npl",
-        }
-    }
-
-    /// Draws are minimisers of weighted losses.
-    pub fn is_bootstrap(self) -> bool {
-        matches!(self, Method::Npl | Method::MdpNpl)
-    }
 }
 
 /// Where the data come from, and what is done to them before any model sees them.

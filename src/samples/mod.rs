@@ -5,12 +5,14 @@ mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod read;
+mod relation;
 mod summary;
 mod write;
 
 pub use format::Format;
 pub use npy::write_header as npy_header;
 pub use read::{STRIP, Samples};
+pub use relation::{Kinship, Relation};
 pub use summary::{QUANTILES, Summary};
 pub use write::Writer;
 

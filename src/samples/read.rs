@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::{DIVERGENT, Format, LOG_WEIGHT, REPEAT, RESTART, STATISTICS, STATUS, Summary, npy};
+use super::{Format, Kinship, LOG_WEIGHT, REPEAT, RESTART, STATISTICS, STATUS, Summary, npy};
 use crate::config::printable;
 use crate::data::files::open;
 use crate::error::{Error, Result};
@@ -27,15 +27,6 @@ pub struct Samples {
     columns: Vec<String>,
     /// How many columns stand in front of the parameters.
     statistics: usize,
-}
-
-/// What the draws are to each other.
-enum Kind {
-    Independent,
-    /// Chains, numbered by `restart__`.
-    Chains,
-    /// Self-normalised importance sampling, with log weights in this column.
-    Weighted(usize),
 }
 
 enum Source {
@@ -112,13 +103,14 @@ impl Samples {
         &self.columns[self.statistics..]
     }
 
-    fn kind(&self) -> Kind {
-        let place = |name: &str| self.columns[..self.statistics].iter().position(|c| c == name);
-        match (place(LOG_WEIGHT), place(DIVERGENT)) {
-            (Some(column), _) => Kind::Weighted(column),
-            (None, Some(_)) => Kind::Chains,
-            (None, None) => Kind::Independent,
-        }
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// Where the log weights are.
+    fn log_weights(&self) -> Result<usize> {
+        let place = self.columns[..self.statistics].iter().position(|c| c == LOG_WEIGHT);
+        place.ok_or_else(|| wrong(&self.path, &format!("its draws have weights, and no column {LOG_WEIGHT}")))
     }
 
     /// Goes through the draws: their statistics, and `range` of their parameters. Ends when `each` says false. Unlike
@@ -216,22 +208,27 @@ impl Samples {
         Ok(found)
     }
 
-    /// A summary of every parameter, over all draws or those of one repeat. Where there is no minimum, a search left θ
+    /// A summary of every parameter, over all draws or those of one repeat, by what they are to each other. Where there is no minimum, a search left θ
     /// somewhere, and that is no draw.
-    pub fn summarise(&self, repeat: Option<usize>) -> Result<Vec<Summary>> {
+    pub fn summarise(&self, draws: Kinship, repeat: Option<usize>) -> Result<Vec<Summary>> {
         let most = match self.source {
             Source::Text => TEXT_STRIP,
             _ => STRIP,
         };
-        self.summarise_in_strips(repeat, most)
+        self.summarise_in_strips(draws, repeat, most)
     }
 
-    fn summarise_in_strips(&self, repeat: Option<usize>, most: usize) -> Result<Vec<Summary>> {
+    fn summarise_in_strips(
+        &self,
+        draws: Kinship,
+        repeat: Option<usize>,
+        most: usize,
+    ) -> Result<Vec<Summary>> {
         let names = self.parameters();
         let fit = |rows: usize| (most / (8 * rows.max(1))).max(1);
         let mut rows = self.rows();
         let mut summaries = Vec::with_capacity(names.len());
-        let kind = self.kind();
+        let log_weights = if draws == Kinship::Weighted { self.log_weights()? } else { 0 };
         while summaries.len() < names.len() {
             let left = names.len() - summaries.len();
             let mut strip = Strip::new(left.min(rows.map_or(left, fit)), rows.unwrap_or(0), fit);
@@ -243,21 +240,21 @@ impl Samples {
                     return true;
                 }
                 strip.add(theta);
-                match kind {
-                    Kind::Independent => {}
-                    Kind::Chains => groups.add([statistics[REPEAT], statistics[RESTART]], 0.0),
-                    Kind::Weighted(column) => groups.add([statistics[REPEAT], 0.0], statistics[column]),
+                match draws {
+                    Kinship::Independent => {}
+                    Kinship::Chains { .. } => groups.add([statistics[REPEAT], statistics[RESTART]], 0.0),
+                    Kinship::Weighted => groups.add([statistics[REPEAT], 0.0], statistics[log_weights]),
                 }
                 true
             })?;
             let columns = strip.end();
             rows = rows.or(Some(columns[0].len()));
             let names = &names[first..first + columns.len()];
-            let weights = if matches!(kind, Kind::Weighted(_)) { groups.weights() } else { Vec::new() };
-            let of = |(name, values): (&String, Vec<f64>)| match kind {
-                Kind::Independent => Summary::of(name, values),
-                Kind::Chains => Summary::of_chains(name, &groups.chains(&values)),
-                Kind::Weighted(_) => Summary::weighted(
+            let weights = if draws == Kinship::Weighted { groups.weights() } else { Vec::new() };
+            let of = |(name, values): (&String, Vec<f64>)| match draws {
+                Kinship::Independent => Summary::of(name, values),
+                Kinship::Chains { .. } => Summary::of_chains(name, &groups.chains(&values)),
+                Kinship::Weighted => Summary::weighted(
                     name,
                     &values.into_iter().zip(weights.iter().copied()).collect::<Vec<_>>(),
                 ),
@@ -396,19 +393,24 @@ mod tests {
     #[test]
     fn strips_of_any_width_give_the_same_summaries() {
         let folder = tempfile::tempdir().unwrap();
-        let whole = table(folder.path(), "a.csv").summarise(None).unwrap();
+        let whole = table(folder.path(), "a.csv").summarise(Kinship::Independent, None).unwrap();
         assert_eq!(whole.iter().map(|s| s.parameter.as_str()).collect::<Vec<_>>()[5..], ["mu.6", "mu.7"]);
         // Squares 0, 4, 9, 16 over 1, 2 and 3; without the failed ones.
         assert!((whole[0].mean + (29.0 + 29.0 / 2.0 + 29.0 / 3.0) / 12.0).abs() < 1e-14);
-        let second = table(folder.path(), "a.csv").summarise(Some(2)).unwrap();
+        let second = table(folder.path(), "a.csv").summarise(Kinship::Independent, Some(2)).unwrap();
         assert!((second[1].mean - (0.1 - 29.0 / 8.0)).abs() < 1e-14);
         let mut names = vec!["a.csv", "a.csv.gz", "a.npy"];
         names.extend(cfg!(feature = "parquet").then_some("a.parquet"));
         for name in names {
             for most in [1, 8 * 16, 8 * 16 * 3, 8 * 15 * 7, 1 << 20] {
                 let samples = table(folder.path(), name);
-                assert_eq!(samples.summarise_in_strips(None, most).unwrap(), whole, "{name} {most}");
-                assert_eq!(samples.summarise_in_strips(Some(2), most).unwrap(), second, "{name} {most}");
+                let plain = Kinship::Independent;
+                assert_eq!(samples.summarise_in_strips(plain, None, most).unwrap(), whole, "{name} {most}");
+                assert_eq!(
+                    samples.summarise_in_strips(plain, Some(2), most).unwrap(),
+                    second,
+                    "{name} {most}"
+                );
             }
         }
     }

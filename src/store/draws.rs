@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::{AtomicFile, RunDir};
 use crate::error::{Error, Result};
-use crate::samples::{self, Format, Sample, Samples, Summary, Writer};
+use crate::samples::{self, Format, Kinship, Sample, Samples, Summary, Writer};
 
 /// Where draws are kept as numbers while they are written as something else.
 const SPOOL: &str = "spool.npy";
@@ -18,6 +18,7 @@ pub struct DrawFile {
     samples: Target,
     names: Option<AtomicFile>,
     spool: Option<Target>,
+    kinship: Kinship,
     announced: usize,
     written: usize,
 }
@@ -54,7 +55,13 @@ impl Target {
 
 impl DrawFile {
     /// For so many draws, more or less, with these columns. The format is the ending of `name`.
-    pub fn create(folder: &RunDir, name: &str, columns: Vec<String>, rows: usize) -> Result<DrawFile> {
+    pub fn create(
+        folder: &RunDir,
+        name: &str,
+        columns: Vec<String>,
+        kinship: Kinship,
+        rows: usize,
+    ) -> Result<DrawFile> {
         let format = Format::of(name).map_err(|why| Error::input(format!("{name}: the name {why}")))?;
         let samples = Target::create(folder.file(name), format, &columns, rows)?;
         let names = match format.names_file(name) {
@@ -71,7 +78,7 @@ impl DrawFile {
             Format::Npy => None,
             _ => Some(Target::create(folder.file(SPOOL), Format::Npy, &columns, rows)?),
         };
-        Ok(DrawFile { columns, samples, names, spool, announced: rows, written: 0 })
+        Ok(DrawFile { columns, samples, names, spool, kinship, announced: rows, written: 0 })
     }
 
     /// Adds a draw; repeats are counted from 1.
@@ -89,7 +96,7 @@ impl DrawFile {
         let mut spool = self.spool.map(|spool| spool.finish(rows)).transpose()?;
         let array = spool.as_mut().unwrap_or(&mut samples);
         array.flush().map_err(|e| Error::write(&array.path, e))?;
-        let summaries = Samples::array(&array.temporary, self.columns)?.summarise(None)?;
+        let summaries = Samples::array(&array.temporary, self.columns)?.summarise(self.kinship, None)?;
         Ok((SettledDraws { samples, names: self.names }, summaries))
     }
 }

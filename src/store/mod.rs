@@ -14,7 +14,7 @@ use crate::data::files::fingerprint;
 use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::report::Report;
-use crate::samples::Format;
+use crate::samples::{Format, Relation, Samples};
 use crate::study::Input;
 
 /// Where draws are if nothing else is asked for.
@@ -256,6 +256,9 @@ pub struct Manifest {
     /// The file of draws.
     #[serde(default = "usual_samples")]
     pub samples: String,
+    /// What the draws are to each other; earlier versions did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<Relation>,
     pub inputs: Vec<Input>,
     /// What the inputs became; absent where data are simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -330,6 +333,15 @@ pub fn samples_of(run: &Path) -> Result<PathBuf> {
         return Err(Error::input(format!("{shown}: no draws can be in {}", printable(&samples))));
     }
     Ok(run.join(samples))
+}
+
+/// What the draws of a run are to each other: it says so, or is known by its columns.
+pub fn relation_of(run: &Path, samples: &Samples) -> Relation {
+    let said = read_manifest(run).ok().and_then(|manifest| manifest.relation);
+    said.unwrap_or_else(|| {
+        let label = read_report(run).map(|report| report.label).unwrap_or_default();
+        Relation::guessed(samples.columns(), &label)
+    })
 }
 
 pub fn read_manifest(run: &Path) -> Result<Manifest> {

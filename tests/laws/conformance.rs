@@ -28,7 +28,7 @@ fn measure(trial: &ReadyTrial, draw: u64) -> Measure<'_> {
 
 /// A start as the scheme would draw it; empty for a closed form.
 fn start(trial: &ReadyTrial, draw: u64) -> Vec<f64> {
-    match &trial.scheme {
+    match trial.scheme.as_ref() {
         Scheme::FixedInit(start) => start.clone(),
         Scheme::RandomRestart { init, .. } => {
             init.draw(&mut trial.seed.stream(npl::rng::Purpose::Init, draw, 0))

@@ -246,7 +246,7 @@ fn a_fixed_start_is_fitted_with_case_weights() {
     let toml = on(&data, 1, keys, "[model.logistic]\npenalty = \"none\"") + "fixed_init = { best_of = 1 }\n";
     let trial = study(&toml).trial(0).unwrap();
     let trial = trial.scheme(&pool(1), &std::sync::atomic::AtomicBool::new(false)).unwrap();
-    let Scheme::FixedInit(theta) = trial.scheme else { panic!("FI-NPL") };
+    let Scheme::FixedInit(theta) = trial.scheme.as_ref() else { panic!("FI-NPL") };
     assert_close("start", 1.0 / (1.0 + (-theta[0]).exp()), 7.0 / 11.25, 1e-9);
 }
 

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use npl::bayes::LogDensity;
 use npl::bayes::convergence::{Convergence, effective_sizes};
 use npl::bayes::nuts::{Chains, Step};
-use npl::bayes::settings::NutsSettings;
 use npl::config::Count;
 use npl::math::{mean, sd};
+use npl::method::nuts::Settings;
 use npl::rng::{Purpose, Seed};
 use rand::distr::Distribution;
 use rand_distr::StandardNormal;
@@ -145,7 +145,7 @@ fn chains(
     constrain: impl Fn(&[f64]) -> Vec<f64>,
 ) -> Vec<Vec<Vec<f64>>> {
     let count = |n| Count::new(n).unwrap();
-    let settings = NutsSettings { chains: count(CHAINS), warmup: count(1000), ..NutsSettings::default() };
+    let settings = Settings { chains: count(CHAINS), warmup: count(1000), ..Settings::default() };
     let start = |c: usize| {
         let mut rng = Seed(7).stream(Purpose::Chain, c as u64, 1);
         Ok((0..target.dim()).map(|_| StandardNormal.sample(&mut rng)).collect())
@@ -160,7 +160,8 @@ fn chains(
         Ok(())
     };
     let cancel = AtomicBool::new(false);
-    let chains = Chains { target, settings: &settings, draws, seed: Seed(7), threads: 2, cancel: &cancel };
+    let tuning = settings.tuning();
+    let chains = Chains { target, tuning, draws, seed: Seed(7), threads: 2, cancel: &cancel };
     chains.sample(start, keep).unwrap();
     assert!(divergent < CHAINS * draws / 200, "{divergent} divergences");
     by_parameter

@@ -110,6 +110,49 @@ fn chains_are_told_apart() {
     assert_eq!(theta(&one), theta(&samples));
 }
 
+/// What draws are to each other is written with the run; of a run that does not say it, its columns tell.
+#[test]
+fn a_run_says_what_its_draws_are_to_each_other() {
+    let place = toy();
+    for (method, relation) in [
+        ("npl", r#""draws": "independent","exchangeable": true"#),
+        ("nuts", r#""draws": {"chains": {"chains": 2,"each": 20}},"exchangeable": false"#),
+        ("importance", r#""draws": "weighted","exchangeable": false"#),
+        ("mdp-npl", r#""draws": "independent","exchangeable": true"#),
+    ] {
+        place.ok(&["run", "toy.toml", "--set", &format!("method={method}"), "--out", method]);
+        let flat = |text: String| text.lines().map(str::trim).collect::<String>();
+        for file in ["report.json", "manifest.json"] {
+            let text = flat(place.read(&format!("{method}/{file}")));
+            assert!(text.contains(&format!(r#""relation": {{{relation}}}"#)), "{method} {file}: {text}");
+        }
+        let said = place.ok(&["summary", method]).stdout;
+        assert_eq!(said.contains("components are exchangeable"), relation.ends_with("true"), "{said}");
+        if method == "mdp-npl" {
+            continue;
+        }
+        // As earlier versions left it.
+        for file in ["report.json", "manifest.json"] {
+            let name = format!("{method}/{file}");
+            let mut text: serde_json::Value = serde_json::from_str(&place.read(&name)).unwrap();
+            text.as_object_mut().unwrap().remove("relation").unwrap();
+            place.write(&name, text.to_string());
+        }
+        assert_eq!(place.ok(&["summary", method]).stdout, said, "{method}");
+    }
+}
+
+/// Draws that count by their weights are no draws from the posterior one by one.
+#[test]
+fn a_centre_has_no_weights() {
+    let place = toy();
+    place.ok(&["run", "toy.toml", "--set", "method=importance", "--out", "is"]);
+    let set = "mdp.centre={ run = \"is\" }";
+    let ended = place.npl(&["check", "toy.toml", "--set", "method=mdp-npl", "--set", set]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("the draws of is have weights"), "{}", ended.stderr);
+}
+
 /// Only draws with weight are written, in every format, with a header that counts them.
 #[test]
 fn importance_sampling_writes_what_counts() {

@@ -1,0 +1,92 @@
+//! The posterior bootstrap with a Dirichlet process prior (Algorithms 1 to 4).
+
+use std::sync::Arc;
+
+use super::start::Start;
+use super::{Case, Effort, Findings, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
+use crate::config::Experiment;
+use crate::error::Result;
+use crate::model::Model;
+use crate::process::{Prior, Truncation};
+use crate::samples::Relation;
+
+pub struct Npl;
+
+impl Inference for Npl {
+    fn is_bootstrap(&self) -> bool {
+        true
+    }
+
+    fn write_out(
+        &self,
+        experiment: &mut Experiment,
+        model: &dyn Model,
+    ) -> std::result::Result<(), (&'static str, String)> {
+        bootstrap::write_out(experiment, model)
+    }
+
+    fn idle(&self, _experiment: &Experiment) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn uses_table(&self, table: &str, experiment: &Experiment) -> bool {
+        table == "advi" && bootstrap::uses_advi(experiment)
+    }
+
+    fn statistics(&self) -> &'static [&'static str] {
+        bootstrap::STATISTICS
+    }
+
+    fn label(&self, experiment: &Experiment) -> String {
+        bootstrap::with_alpha(bootstrap::label(experiment), experiment)
+    }
+
+    fn relation(&self, experiment: &Experiment, model: &dyn Model) -> Relation {
+        bootstrap::relation(experiment, model)
+    }
+
+    fn effort(&self, _experiment: &Experiment) -> Effort {
+        Effort::Draws
+    }
+
+    fn alpha(&self, experiment: &Experiment) -> f64 {
+        experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get())
+    }
+
+    fn prepare(&self, case: &Case) -> Result<Box<dyn Prepared>> {
+        let prior = Arc::new(case.prior()?);
+        let start = case.start(&prior)?;
+        Ok(Box::new(Bootstrap { prior, start }))
+    }
+}
+
+struct Bootstrap {
+    prior: Arc<Prior>,
+    start: Start,
+}
+
+impl Prepared for Bootstrap {
+    fn prior(&self) -> Arc<Prior> {
+        self.prior.clone()
+    }
+
+    fn truncation(&self) -> Option<Truncation> {
+        match *self.prior {
+            Prior::Dp { truncation, .. } => Some(truncation),
+            Prior::Noninformative => None,
+        }
+    }
+
+    fn restarts(&self) -> usize {
+        self.start.restarts()
+    }
+
+    fn bootstrap(&self, at: &Trial, machine: Machine) -> Option<Result<ReadyTrial>> {
+        let started = self.start.scheme(at, machine);
+        Some(started.map(|(scheme, findings)| ReadyTrial::of(at, self.prior.clone(), scheme, findings)))
+    }
+
+    fn run(&self, job: &mut Job) -> Result<Findings> {
+        bootstrap::run(self, job)
+    }
+}

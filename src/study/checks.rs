@@ -1,0 +1,190 @@
+//! Everything that can be said of an experiment without reading a file or building a model.
+
+use crate::config::{Count, Document, Experiment, FixedInitConfig, PathConfig, Problem, printable};
+use crate::method::Method;
+use crate::model::ModelConfig;
+use crate::samples::Format;
+
+/// All that is wrong with an experiment by itself.
+pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut say = |key: &str, message: String| found.push(document.problem(key, message));
+    let name = &experiment.name;
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '+' | '='));
+    if name.is_empty() || name.len() > 128 || !plain || name.starts_with('.') {
+        say(
+            "name",
+            "`name` becomes a folder: letters, digits, `-`, `_`, `.` only, not starting with `.`".into(),
+        );
+    }
+    let data = &experiment.data;
+    match (&data.train, &data.simulate) {
+        (None, None) => {
+            say("data", "[data] needs `train` (a file) or `simulate` (a truth to draw from)".into())
+        }
+        (Some(_), Some(_)) => say("data.simulate", "`train` and `simulate` exclude each other".into()),
+        _ => {}
+    }
+    if data.simulate.is_some() {
+        let keys = [
+            ("data.test", data.test.is_some()),
+            ("data.columns", data.columns.is_some()),
+            ("data.header", data.header.is_some()),
+            ("data.delimiter", data.delimiter.is_some()),
+            ("data.split", data.split.is_some()),
+            ("data.format", data.format.is_some()),
+            ("data.target", data.target.is_some()),
+            ("data.weight", data.weight.is_some()),
+            ("data.cluster", data.cluster.is_some()),
+            ("data.stratify", data.stratify.is_some()),
+            ("data.labels", data.labels.is_some()),
+            ("data.test_labels", data.test_labels.is_some()),
+            ("data.classes", !data.classes.is_empty()),
+            ("data.strip", data.strip.is_some()),
+            ("data.names", data.names.is_some()),
+            ("data.skip_lines", data.skip_lines.is_some()),
+            ("data.comment", data.comment.is_some()),
+            ("data.missing_values", !data.missing_values.is_empty()),
+            ("data.categorical", data.categorical.is_some()),
+            ("data.divide", data.divide.is_some()),
+        ];
+        for (key, _) in keys.iter().filter(|(_, set)| *set) {
+            say(key, format!("`{key}` belongs to data from a file, and these are simulated"));
+        }
+    }
+    for (key, why) in data.simulate.iter().flat_map(|s| s.problems()) {
+        say(&format!("data.simulate.{key}"), format!("`data.simulate.{key}` {why}"));
+    }
+    if data.target.is_some() && data.labels.is_some() {
+        say("data.labels", "`target` and `labels` exclude each other: the response is in one place".into());
+    }
+    if data.response.is_some() && (data.target.is_some() || data.labels.is_some()) {
+        say("data.response", "`response` draws a response, and the data have one".into());
+    }
+    if data.labels.is_some() && data.test.is_some() && data.test_labels.is_none() {
+        say("data.test_labels", "`test_labels` is missing: the responses of the test rows".into());
+    }
+    if data.cluster.is_some() && data.split.as_ref().is_some_and(|s| s.stratify()) {
+        let message = "`data.split.stratify` shares out rows by class, and `data.cluster` keeps clusters whole: choose one";
+        say("data.split.stratify", message.into());
+    }
+    if data.comment.as_ref().is_some_and(|c| c.len() != 1) {
+        say("data.comment", "`data.comment` must be one ASCII character".into());
+    }
+    if data.test.is_some() && data.split.is_some() {
+        say("data.split", "`test` and `split` exclude each other".into());
+    }
+    if data.delimiter.as_ref().is_some_and(|d| d.len() != 1 || matches!(d.as_str(), "\"" | "\n" | "\r")) {
+        say("data.delimiter", "`data.delimiter` must be one ASCII character".into());
+    }
+    for (i, name) in data.names.iter().flatten().enumerate() {
+        let before = data.names.iter().flatten().take(i).position(|other| other == name);
+        if let Some(twin) = before {
+            let message = format!("the name \"{}\" is that of column {} too", printable(name), twin + 1);
+            say(&format!("data.names[{i}]"), message);
+        } else if name.is_empty() {
+            say(&format!("data.names[{i}]"), format!("column {} has no name", i + 1));
+        }
+    }
+    let sampler = &experiment.sampler;
+    if sampler.fixed_init.is_some() {
+        if sampler.restarts.is_some_and(|r| r.get() > 1) {
+            say("sampler.R", "`fixed_init` starts each draw once; leave `R` out".into());
+        }
+        if sampler.stop.is_some() {
+            say("sampler.stop", "`stop` is a rule for random restarts, and `fixed_init` makes none".into());
+        }
+        let fits = matches!(sampler.fixed_init, Some(FixedInitConfig::BestOf(_)));
+        if !fits && !sampler.init.is_empty() {
+            say("sampler.init", "`init` has no use beside this `fixed_init`".into());
+        }
+    }
+    if sampler.stop.is_some() && sampler.restarts.is_none_or(|r| r.get() < 2) && sampler.fixed_init.is_none()
+    {
+        say(
+            "sampler.stop",
+            "`stop` ends restarts early; set `R`, the most there may be, to 2 or more".into(),
+        );
+    }
+    experiment.method.inference().problems(experiment, &mut say);
+    let samples = &experiment.output.samples;
+    match Format::of(samples) {
+        Err(why) => say("output.samples", format!("`output.samples` {why}")),
+        Ok(_) if crate::store::RESERVED.contains(&samples.to_ascii_lowercase().as_str()) => {
+            say("output.samples", "`output.samples` is the name of another result".into())
+        }
+        Ok(_) => {}
+    }
+    if let Some(path) = &experiment.path {
+        path_problems(path, experiment.repeats, &mut say);
+    }
+    for (key, size, most) in sizes(experiment) {
+        if size > most {
+            say(key, format!("`{key}` is {size}; at most {most} are possible"));
+        }
+    }
+    // The seed of the last repeat must be one that a file can hold, so that the repeat can be run on its own.
+    let last = experiment.seed.map(|s| s.saturating_add(experiment.repeats.get() as u64 - 1));
+    if last.is_some_and(|last| last > i64::MAX as u64) {
+        say("seed", "`seed` + `repeats` is too large".into());
+    }
+    found
+}
+
+/// What is wrong with a path by itself.
+fn path_problems(path: &PathConfig, repeats: Count, say: &mut impl FnMut(&str, String)) {
+    match (&path.values, &path.geometric) {
+        (None, None) => say("path", "[path] needs `values` (a list) or `geometric` (a sequence)".into()),
+        (Some(_), Some(_)) => {
+            say("path.geometric", "`values` and `geometric` exclude each other".into());
+        }
+        (Some(values), None) if values.is_empty() => {
+            say("path.values", "`path.values` must not be empty".into())
+        }
+        _ => {}
+    }
+    let table = path.parameter.split('.').next().unwrap_or_default();
+    if matches!(table, "path" | "name" | "repeats" | "output") {
+        say("path.parameter", format!("`{table}` cannot be varied along a path"));
+    }
+    if repeats.get() > 1 {
+        say("repeats", "a path has one repeat; run it again with another seed for another".into());
+    }
+    let mut seen: Vec<&String> = Vec::new();
+    for (i, name) in path.keep.iter().enumerate() {
+        if seen.contains(&name) {
+            say(&format!("path.keep[{i}]"), format!("`{}` is named twice", printable(name)));
+        }
+        seen.push(name);
+    }
+}
+
+/// Numbers that decide how much memory is asked for, and the most they may be: beyond it no machine has enough.
+fn sizes(experiment: &Experiment) -> Vec<(&'static str, usize, usize)> {
+    let sampler = &experiment.sampler;
+    let count = |c: Option<Count>| c.map_or(0, Count::get);
+    let fits = match sampler.fixed_init {
+        Some(FixedInitConfig::BestOf(fits)) => fits.get(),
+        _ => 0,
+    };
+    let mut sizes = vec![
+        ("repeats", experiment.repeats.get(), 1_000_000),
+        ("sampler.B", sampler.draws.get(), 1_000_000_000),
+        ("sampler.R", count(sampler.restarts), 1_000_000),
+        ("sampler.fixed_init.best_of", fits, 1_000_000),
+        ("prior.T", count(experiment.prior.as_ref().and_then(|p| p.truncation_limit)), 100_000_000),
+    ];
+    if let Some(geometric) = experiment.path.as_ref().and_then(|p| p.geometric.as_ref()) {
+        sizes.push(("path.geometric.count", geometric.count.get(), 1_000_000));
+    }
+    if let Some(truth) = &experiment.data.simulate {
+        let (n, n_test) = truth.sizes();
+        let cells = n.saturating_add(n_test).saturating_mul(truth.columns());
+        sizes.push(("data.simulate", cells, 1_000_000_000));
+    }
+    sizes.extend(Method::ALL.iter().flat_map(|method| method.inference().sizes(experiment)));
+    if let ModelConfig::Gmm(gmm) = &experiment.model {
+        sizes.push(("model.gmm.K", gmm.K.get(), 1_000_000));
+    }
+    sizes
+}
