@@ -1,60 +1,133 @@
-//! How a file of draws is written: its name says it.
+//! How a file of draws is written: its name says it. Adding a format is a file and a line below.
 
-/// Bytes of a number as text, with its comma; and the same under gzip.
-const CELL: f64 = 20.0;
-const CELL_GZ: f64 = 10.0;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    Csv,
-    CsvGz,
+use super::{csv, csv_gz, npy, parquet};
+use crate::error::Result;
+
+/// Goes through rows: statistics, then parameters; whether to go on.
+pub type Each<'a> = dyn FnMut(&[f64], &[f64]) -> bool + 'a;
+
+/// A table of draws in a file, open for reading.
+pub trait Table: Send + Sync {
+    /// How many draws there are, if the file says it.
+    fn rows(&self) -> Option<usize>;
+
+    /// Goes through the draws: their first `statistics` columns, and `range` of those after them. Ends when `each` says
+    /// false.
+    fn scan(&self, statistics: usize, range: Range<usize>, each: &mut Each) -> Result<()>;
+}
+
+/// A file of draws as it was found: the names of its columns, and the table.
+pub type Opened = (Vec<String>, Box<dyn Table>);
+
+/// The registry: `formats! { Variant => module, … }`. A module has its `ENDING`; `MISSING`, what a build without it says;
+/// `NAMES`, the ending of the file with the names of the columns, if they are in one of their own; a `size` in bytes; an
+/// `Encoder`; and `open`.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident),* $(,)?) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Format {
+            $($(#[$doc])* $variant),*
+        }
+
+        impl Format {
+            pub const ALL: &[Format] = &[$(Format::$variant),*];
+
+            /// How names of its files end.
+            pub fn ending(self) -> &'static str {
+                match self { $(Self::$variant => $module::ENDING),* }
+            }
+
+            fn missing(self) -> Option<&'static str> {
+                match self { $(Self::$variant => $module::MISSING),* }
+            }
+
+            fn names_ending(self) -> Option<&'static str> {
+                match self { $(Self::$variant => $module::NAMES),* }
+            }
+
+            /// About so many bytes.
+            pub fn size(self, rows: usize, columns: usize) -> f64 {
+                match self { $(Self::$variant => $module::size(rows, columns)),* }
+            }
+
+            /// Opens a file of this format.
+            pub(super) fn open(self, path: &Path) -> Result<Opened> {
+                match self { $(Self::$variant => $module::open(path)),* }
+            }
+        }
+
+        /// Turns rows into bytes.
+        pub(super) enum Encoder<W: Write + Send> {
+            $($variant($module::Encoder<W>)),*
+        }
+
+        impl<W: Write + Send> Encoder<W> {
+            /// `rows` is how many there will be: an array says it first, other formats do not ask.
+            pub fn new(out: W, format: Format, columns: &[String], rows: usize) -> io::Result<Self> {
+                Ok(match format {
+                    $(Format::$variant => Encoder::$variant($module::Encoder::new(out, columns, rows)?)),*
+                })
+            }
+
+            pub fn put(&mut self, statistics: &[f64], theta: &[f64]) -> io::Result<()> {
+                match self { $(Self::$variant(out) => out.put(statistics, theta)),* }
+            }
+
+            /// What is below, after the last row.
+            pub fn finish(self) -> io::Result<W> {
+                match self { $(Self::$variant(out) => out.finish()),* }
+            }
+
+            /// Passes on what has been written so far, as far as the format can.
+            pub fn flush(&mut self) -> io::Result<()> {
+                match self { $(Self::$variant(out) => out.flush()),* }
+            }
+        }
+    };
+}
+
+formats! {
+    Csv => csv,
+    CsvGz => csv_gz,
     /// An array of float64, a row per draw; the names of its columns are in a file beside it.
-    Npy,
-    Parquet,
+    Npy => npy,
+    Parquet => parquet,
 }
 
 impl Format {
     /// The format that a plain file name asks for, or what is wrong with the name.
-    pub fn of(name: &str) -> Result<Format, String> {
+    pub fn of(name: &str) -> std::result::Result<Format, String> {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '+' | '=');
         if name.len() > 128 || name.starts_with('.') || !name.chars().all(plain) {
             let rule = "letters, digits, `-`, `_`, `.` only, not starting with `.`";
             return Err(format!("is the name of a file in the run directory: {rule}"));
         }
-        let endings = [
-            (".csv", Format::Csv),
-            (".csv.gz", Format::CsvGz),
-            (".npy", Format::Npy),
-            (".parquet", Format::Parquet),
-        ];
-        let found =
-            endings.into_iter().find(|(ending, _)| name.len() > ending.len() && name.ends_with(ending));
-        match found {
-            Some((_, Format::Parquet)) if !cfg!(feature = "parquet") => {
-                Err("needs an npl built with Parquet: `cargo build --release --features parquet`".into())
-            }
-            Some((_, format)) => Ok(format),
-            None => {
-                Err("must end in `.csv`, `.csv.gz`, `.npy` or `.parquet`: the ending is the format".into())
-            }
-        }
+        let ends = |format: &&Format| name.len() > format.ending().len() && name.ends_with(format.ending());
+        let Some(&format) = Format::ALL.iter().find(ends) else {
+            let endings: Vec<String> = Format::ALL.iter().map(|f| format!("`{}`", f.ending())).collect();
+            let (last, others) = endings.split_last().expect("there are formats");
+            return Err(format!("must end in {} or {last}: the ending is the format", others.join(", ")));
+        };
+        format.missing().map_or(Ok(format), |why| Err(why.into()))
     }
 
     /// The file with the names of the columns, if there is one: a list in JSON.
     pub fn names_file(self, name: &str) -> Option<String> {
-        let stem = name.strip_suffix(".npy").filter(|_| self == Format::Npy)?;
-        Some(format!("{stem}.columns.json"))
+        let stem = name.strip_suffix(self.ending())?;
+        self.names_ending().map(|ending| format!("{stem}{ending}"))
     }
 
-    /// About so many bytes.
-    pub fn size(self, rows: usize, columns: usize) -> f64 {
-        // Most statistics are numbers of one or two digits.
-        let cells = rows as f64 * columns.saturating_sub(4) as f64;
-        match self {
-            Format::Csv => cells * CELL,
-            Format::CsvGz => cells * CELL_GZ,
-            Format::Npy | Format::Parquet => rows as f64 * columns as f64 * 8.0,
-        }
+    /// The file of draws that a file of names belongs to.
+    pub fn named_by(name: &str) -> Option<String> {
+        let of = |format: &Format| {
+            let stem = name.strip_suffix(format.names_ending()?)?;
+            Some(format!("{stem}{}", format.ending()))
+        };
+        Format::ALL.iter().find_map(of)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Posterior draws as a table: one row per draw, statistics first (their names end in `__`), then θ.
 
+mod csv;
+mod csv_gz;
 mod format;
 mod npy;
-#[cfg(feature = "parquet")]
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
 mod read;
 mod relation;
@@ -16,6 +18,10 @@ pub use relation::{Kinship, Relation};
 pub use summary::{QUANTILES, Summary};
 pub use write::Writer;
 
+use std::path::Path;
+
+use crate::config::printable;
+use crate::error::Error;
 use crate::optim::Status;
 
 /// The first columns of every table of draws. Those of the method follow, then the parameters.
@@ -104,6 +110,12 @@ impl NameStyle {
             _ => name.to_owned(),
         }
     }
+}
+
+const FOREIGN: &str = "not a table of draws written by npl";
+
+fn wrong(path: &Path, what: &str) -> Error {
+    Error::input(format!("{}: {what}", printable(&path.display().to_string())))
 }
 
 /// A cell as RFC 4180 wants it.

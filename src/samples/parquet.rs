@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Repetition, Type as Physical};
@@ -15,6 +15,18 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use super::format::{Each, Opened, Table};
+use super::wrong;
+use crate::error::Result as Answer;
+
+pub const ENDING: &str = ".parquet";
+pub const MISSING: Option<&str> = None;
+pub const NAMES: Option<&str> = None;
+
+pub fn size(rows: usize, columns: usize) -> f64 {
+    8.0 * rows as f64 * columns as f64
+}
+
 /// Bytes of values in a group of rows.
 const GROUP: usize = 32 << 20;
 
@@ -25,7 +37,7 @@ pub struct Encoder<W: Write + Send> {
 }
 
 impl<W: Write + Send> Encoder<W> {
-    pub fn new(out: W, columns: &[String]) -> io::Result<Self> {
+    pub fn new(out: W, columns: &[String], _rows: usize) -> io::Result<Self> {
         let column = |name: &String| {
             let column = Type::primitive_type_builder(name, Physical::DOUBLE);
             column.with_repetition(Repetition::REQUIRED).build().map(Arc::new)
@@ -60,6 +72,11 @@ impl<W: Write + Send> Encoder<W> {
         Ok(())
     }
 
+    /// A group of rows is written when it is full.
+    pub fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     pub fn finish(mut self) -> io::Result<W> {
         if !self.group[0].is_empty() {
             self.write_group().map_err(failed)?;
@@ -79,8 +96,28 @@ fn failed(error: ParquetError) -> io::Error {
     }
 }
 
+struct Groups {
+    path: PathBuf,
+    rows: usize,
+}
+
+pub fn open(path: &Path) -> Answer<Opened> {
+    let (columns, rows) = shape(path).map_err(|e| wrong(path, &e.to_string()))?;
+    Ok((columns, Box::new(Groups { path: path.to_owned(), rows })))
+}
+
+impl Table for Groups {
+    fn rows(&self) -> Option<usize> {
+        Some(self.rows)
+    }
+
+    fn scan(&self, statistics: usize, range: Range<usize>, each: &mut Each) -> Answer<()> {
+        scan(&self.path, statistics, range, each).map_err(|e| wrong(&self.path, &e.to_string()))
+    }
+}
+
 /// Names of the columns, and the number of rows; no columns if some are not doubles.
-pub fn shape(path: &Path) -> io::Result<(Vec<String>, usize)> {
+fn shape(path: &Path) -> io::Result<(Vec<String>, usize)> {
     let file = SerializedFileReader::new(File::open(path)?).map_err(failed)?;
     let metadata = file.metadata().file_metadata();
     let columns = metadata.schema_descr().columns();
@@ -90,7 +127,7 @@ pub fn shape(path: &Path) -> io::Result<(Vec<String>, usize)> {
 }
 
 /// Goes through the rows, until `each` says false: the `first` columns, and `range` of those after them.
-pub fn scan(
+fn scan(
     path: &Path,
     first: usize,
     range: Range<usize>,

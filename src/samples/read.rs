@@ -1,15 +1,13 @@
 //! Draws from a file. Memory does not grow with the file: columns are read in strips.
 
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::{Format, Kinship, LOG_WEIGHT, REPEAT, RESTART, STATISTICS, STATUS, Summary, npy};
+use super::format::{Opened, Table};
+use super::{FOREIGN, Format, Kinship, LOG_WEIGHT, REPEAT, RESTART, STATISTICS, STATUS, Summary, npy, wrong};
 use crate::config::printable;
-use crate::data::files::open;
 use crate::error::{Error, Result};
 use crate::optim::Status;
 
@@ -17,28 +15,14 @@ use crate::optim::Status;
 pub const STRIP: usize = 64 << 20;
 /// The same for text, of which every strip parses the whole file again.
 const TEXT_STRIP: usize = 256 << 20;
-/// Bytes of a file that are read at one time.
-const BUFFER: usize = 1 << 16;
 
 /// A table of draws in a file.
 pub struct Samples {
     path: PathBuf,
-    source: Source,
+    table: Box<dyn Table>,
     columns: Vec<String>,
     /// How many columns stand in front of the parameters.
     statistics: usize,
-}
-
-enum Source {
-    Text,
-    Npy {
-        start: u64,
-        rows: u64,
-    },
-    #[cfg(feature = "parquet")]
-    Parquet {
-        rows: usize,
-    },
 }
 
 impl Samples {
@@ -46,56 +30,21 @@ impl Samples {
     pub fn open(path: &Path) -> Result<Samples> {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let format = Format::of(&name).map_err(|why| wrong(path, &format!("its name {why}")))?;
-        match format {
-            Format::Csv | Format::CsvGz => {
-                let mut reader = csv::Reader::from_reader(open(path)?);
-                let header = reader.headers().map_err(|e| wrong(path, &e.to_string()))?;
-                let columns = header.iter().map(str::to_owned).collect();
-                Samples { path: path.to_owned(), source: Source::Text, columns, statistics: 0 }.checked()
-            }
-            Format::Npy => {
-                let names = path.with_file_name(format.names_file(&name).expect("an array has one"));
-                let columns = serde_json::from_reader(open(&names)?)
-                    .map_err(|e| wrong(&names, &format!("not a list of names: {e}")))?;
-                Samples::array(path, columns)
-            }
-            #[cfg(feature = "parquet")]
-            Format::Parquet => {
-                let (columns, rows) = super::parquet::shape(path).map_err(|e| wrong(path, &e.to_string()))?;
-                Samples { path: path.to_owned(), source: Source::Parquet { rows }, columns, statistics: 0 }
-                    .checked()
-            }
-            #[cfg(not(feature = "parquet"))]
-            Format::Parquet => unreachable!("refused with its name"),
-        }
+        Samples::checked(path, format.open(path)?)
     }
 
     /// An array with these columns, whatever its name.
     pub fn array(path: &Path, columns: Vec<String>) -> Result<Samples> {
-        let fail = |e: std::io::Error| wrong(path, &e.to_string());
-        let mut file = File::open(path).map_err(fail)?;
-        let size = file.metadata().map_err(fail)?.len();
-        let header = npy::read_header(&mut BufReader::new(&mut file));
-        let (start, rows, width) = header.ok_or_else(|| wrong(path, FOREIGN))?;
-        if width != columns.len() as u64 {
-            let message = format!("{width} columns, and {} names beside it", columns.len());
-            return Err(wrong(path, &message));
-        }
-        let expected = rows.checked_mul(width * 8).and_then(|bytes| bytes.checked_add(start));
-        if expected != Some(size) {
-            return Err(wrong(path, &format!("not whole: {size} bytes for {rows} draws of {width} numbers")));
-        }
-        Samples { path: path.to_owned(), source: Source::Npy { start, rows }, columns, statistics: 0 }
-            .checked()
+        Samples::checked(path, npy::open_named(path, columns)?)
     }
 
-    fn checked(self) -> Result<Samples> {
-        let known = STATISTICS.iter().zip(&self.columns).all(|(a, b)| a == b);
-        let statistics = self.columns.iter().take_while(|c| c.ends_with("__")).count();
-        if known && statistics >= STATISTICS.len() && self.columns.len() > statistics {
-            Ok(Samples { statistics, ..self })
+    fn checked(path: &Path, (columns, table): Opened) -> Result<Samples> {
+        let known = STATISTICS.iter().zip(&columns).all(|(a, b)| a == b);
+        let statistics = columns.iter().take_while(|c| c.ends_with("__")).count();
+        if known && statistics >= STATISTICS.len() && columns.len() > statistics {
+            Ok(Samples { path: path.to_owned(), table, columns, statistics })
         } else {
-            Err(wrong(&self.path, FOREIGN))
+            Err(wrong(path, FOREIGN))
         }
     }
 
@@ -116,68 +65,7 @@ impl Samples {
     /// Goes through the draws: their statistics, and `range` of their parameters. Ends when `each` says false. Unlike
     /// data, draws may hold NaN: where a search failed.
     fn scan(&self, range: Range<usize>, mut each: impl FnMut(&[f64], &[f64]) -> bool) -> Result<()> {
-        match &self.source {
-            Source::Text => self.scan_text(range, &mut each),
-            Source::Npy { start, rows } => self
-                .scan_array(range, *start, *rows, &mut each)
-                .map_err(|e| wrong(&self.path, &e.to_string())),
-            #[cfg(feature = "parquet")]
-            Source::Parquet { .. } => super::parquet::scan(&self.path, self.statistics, range, &mut each)
-                .map_err(|e| wrong(&self.path, &e.to_string())),
-        }
-    }
-
-    fn scan_text(&self, range: Range<usize>, each: &mut dyn FnMut(&[f64], &[f64]) -> bool) -> Result<()> {
-        let bad = |what: &str| wrong(&self.path, what);
-        let mut reader = csv::Reader::from_reader(open(&self.path)?);
-        let mut record = csv::StringRecord::new();
-        let first = self.statistics;
-        let wanted: Vec<usize> = (0..first).chain(first + range.start..first + range.end).collect();
-        let mut row = vec![0.0; wanted.len()];
-        while reader.read_record(&mut record).map_err(|e| bad(&e.to_string()))? {
-            for (value, &j) in row.iter_mut().zip(&wanted) {
-                let cell = &record[j];
-                let number = cell.parse::<f64>();
-                *value = number.map_err(|_| bad(&format!("\"{}\" is not a number", printable(cell))))?;
-            }
-            if !each(&row[..first], &row[first..]) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn scan_array(
-        &self,
-        range: Range<usize>,
-        start: u64,
-        rows: u64,
-        each: &mut dyn FnMut(&[f64], &[f64]) -> bool,
-    ) -> std::io::Result<()> {
-        let mut file = BufReader::with_capacity(BUFFER, File::open(&self.path)?);
-        file.seek(SeekFrom::Start(start))?;
-        let mut statistics = vec![0.0; self.statistics];
-        let mut theta = vec![0.0; range.len()];
-        for _ in 0..rows {
-            read_numbers(&mut file, &mut statistics)?;
-            file.seek_relative(8 * range.start as i64)?;
-            read_numbers(&mut file, &mut theta)?;
-            file.seek_relative(8 * (self.parameters().len() - range.end) as i64)?;
-            if !each(&statistics, &theta) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// How many draws there are, if the file says it.
-    fn rows(&self) -> Option<usize> {
-        match self.source {
-            Source::Text => None,
-            Source::Npy { rows, .. } => Some(rows as usize),
-            #[cfg(feature = "parquet")]
-            Source::Parquet { rows } => Some(rows),
-        }
+        self.table.scan(self.statistics, range, &mut each)
     }
 
     /// Where these parameters stand among those of the file.
@@ -211,10 +99,7 @@ impl Samples {
     /// A summary of every parameter, over all draws or those of one repeat, by what they are to each other. Where there is no minimum, a search left θ
     /// somewhere, and that is no draw.
     pub fn summarise(&self, draws: Kinship, repeat: Option<usize>) -> Result<Vec<Summary>> {
-        let most = match self.source {
-            Source::Text => TEXT_STRIP,
-            _ => STRIP,
-        };
+        let most = if self.table.rows().is_some() { STRIP } else { TEXT_STRIP };
         self.summarise_in_strips(draws, repeat, most)
     }
 
@@ -226,7 +111,7 @@ impl Samples {
     ) -> Result<Vec<Summary>> {
         let names = self.parameters();
         let fit = |rows: usize| (most / (8 * rows.max(1))).max(1);
-        let mut rows = self.rows();
+        let mut rows = self.table.rows();
         let mut summaries = Vec::with_capacity(names.len());
         let log_weights = if draws == Kinship::Weighted { self.log_weights()? } else { 0 };
         while summaries.len() < names.len() {
@@ -347,21 +232,6 @@ impl Groups {
         self.of.iter().for_each(|(g, l)| totals[*g] = crate::math::log_add_exp(totals[*g], *l));
         self.of.iter().map(|(g, l)| libm::exp(l - totals[*g]) / repeats as f64).collect()
     }
-}
-
-const FOREIGN: &str = "not a table of draws written by npl";
-
-fn wrong(path: &Path, what: &str) -> Error {
-    Error::input(format!("{}: {what}", printable(&path.display().to_string())))
-}
-
-fn read_numbers(file: &mut impl Read, numbers: &mut [f64]) -> std::io::Result<()> {
-    let mut bytes = [0; 8];
-    numbers.iter_mut().try_for_each(|number| {
-        file.read_exact(&mut bytes)?;
-        *number = f64::from_le_bytes(bytes);
-        Ok(())
-    })
 }
 
 #[cfg(test)]

@@ -193,8 +193,7 @@ pub fn draw_files(samples: &str) -> Vec<String> {
 
 /// Whether a run may have written a file of this name.
 fn is_ours(name: &str) -> bool {
-    let names =
-        name.strip_suffix(".columns.json").is_some_and(|stem| !draw_files(&format!("{stem}.npy")).is_empty());
+    let names = Format::named_by(name).is_some_and(|draws| !draw_files(&draws).is_empty());
     RESERVED.contains(&name) || !draw_files(name).is_empty() || names
 }
 
