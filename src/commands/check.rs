@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
@@ -34,7 +35,7 @@ const LISTED: usize = 20;
 
 pub fn check(args: CheckArgs) -> Result<()> {
     let Some(config) = args.config.filter(|_| !args.schema) else {
-        return print((serde_json::to_string_pretty(&npl::config::schema())? + "\n").as_bytes());
+        return print((serde_json::to_string_pretty(npl::config::schema())? + "\n").as_bytes());
     };
     let study = load(&config, &args.overrides, &[])?;
     let pool = pool(&args.overrides)?;
@@ -300,7 +301,7 @@ enum Pace {
 
 /// How long the bootstrap will take. Nothing here ends a search, so the thread that times them is left to itself when
 /// patience is at its end, and goes with the process.
-fn bootstrap_cost(study: &Study, trial: Trial, pool: rayon::ThreadPool) -> Result<String> {
+fn bootstrap_cost(study: &Study, trial: Arc<Trial>, pool: rayon::ThreadPool) -> Result<String> {
     let (threads, draws) = (pool.current_num_threads(), study.draws());
     let all = (draws * study.rounds()) as f64;
     let (say, heard) = channel();
@@ -339,7 +340,7 @@ fn bootstrap_cost(study: &Study, trial: Trial, pool: rayon::ThreadPool) -> Resul
 
 /// Times the first draws of the real thing, more and more of them.
 fn time_draws(
-    trial: Trial,
+    trial: Arc<Trial>,
     draws: u64,
     pool: &rayon::ThreadPool,
     say: &Sender<npl::error::Result<Pace>>,

@@ -181,7 +181,8 @@ fn sample(
     for round in 0..study.rounds() {
         let setting = values.get(round).map(|_| study.setting(round)).transpose()?;
         let (study, repeat) = setting.as_ref().map_or((study, round), |setting| (setting, 0));
-        let names = setting.as_ref().map(|s| Ok::<_, Error>(s.parameters(&s.trial(0)?))).transpose()?;
+        let names =
+            setting.as_ref().map(|s| Ok::<_, Error>(s.parameters(s.trial(0)?.as_ref()))).transpose()?;
         let mut posterior = names.map(|names| SettingDraws::new(names, study.draws()));
         let mut flushed = Instant::now();
         let on_draw = |draw: Sample| {

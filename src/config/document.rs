@@ -1,9 +1,12 @@
 //! An experiment file as written: the TOML tree with the place of every value, and the overrides on top.
 
-use std::sync::Arc;
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::numbers::Scalar;
@@ -11,6 +14,7 @@ use super::problem::{Place, Problem, Problems, Source};
 use super::schema_check;
 
 /// An experiment file with its `--set` overrides, every value knowing where it was written.
+#[derive(Clone)]
 pub struct Document {
     source: Arc<Source>,
     root: Node,
@@ -74,9 +78,8 @@ impl Document {
     }
 
     /// Checks the whole tree against the schema of `T`, then decodes it.
-    pub fn decode<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Problems> {
-        let schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<T>().to_value();
-        match schema_check::check(&schema, &self.root) {
+    pub fn decode<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Problems> {
+        match schema_check::check(schema_of::<T>(), &self.root) {
             Ok(value) => value.try_into().map_err(|error| self.problems(vec![self.decode_problem(&error)])),
             Err(problems) => Err(self.problems(problems)),
         }
@@ -148,6 +151,16 @@ impl Document {
         }
         (node, true)
     }
+}
+
+/// The schema of a type. It is made once: a path decodes an experiment for each of its settings.
+pub fn schema_of<T: JsonSchema + 'static>() -> &'static Value {
+    static MADE: OnceLock<Mutex<HashMap<TypeId, &'static Value>>> = OnceLock::new();
+    let mut made = MADE.get_or_init(Mutex::default).lock().expect("making a schema does not panic");
+    made.entry(TypeId::of::<T>()).or_insert_with(|| {
+        let schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<T>();
+        Box::leak(Box::new(schema.to_value()))
+    })
 }
 
 /// The syntax errors, one for each line: later ones on a line follow from the first.

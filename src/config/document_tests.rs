@@ -548,7 +548,7 @@ fn long_lines_are_clipped_around_the_caret() {
 }
 
 /// Checks that the schema of `T` refuses exactly what its `try_from` refuses.
-fn agree<T: DeserializeOwned + JsonSchema>(values: &[&str]) {
+fn agree<T: DeserializeOwned + JsonSchema + 'static>(values: &[&str]) {
     #[derive(Deserialize, JsonSchema)]
     struct One<T> {
         x: T,

@@ -9,7 +9,6 @@ mod schema_check;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
 pub use document::Document;
@@ -489,6 +488,6 @@ impl Document {
 }
 
 /// The JSON schema of an experiment file, for editors.
-pub fn schema() -> serde_json::Value {
-    SchemaSettings::draft07().into_generator().into_root_schema_for::<Experiment>().to_value()
+pub fn schema() -> &'static serde_json::Value {
+    document::schema_of::<Experiment>()
 }

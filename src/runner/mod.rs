@@ -25,7 +25,7 @@ pub fn run_repeat(
     mut on_draw: impl FnMut(Sample) -> Result<()>,
     mut on_progress: impl FnMut(u64),
 ) -> Result<Repeat> {
-    let trial = study.trial(repeat)?;
+    let trial = study.take_trial(repeat)?;
     let started = Instant::now();
     let bootstrap = study.experiment.method.is_bootstrap() && trial.prior.alpha() == 0.0;
     let facts = Repeat {

@@ -3,7 +3,7 @@
 mod checks;
 mod load;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use load::Input;
 use load::{Rows, Sources};
@@ -26,6 +26,12 @@ pub struct Study {
     sources: Arc<Sources>,
     inputs: Vec<Input>,
     search: SearchPath,
+    /// The first repeat, built for the checks, until it is run.
+    first: Mutex<Option<Arc<Trial>>>,
+    /// The experiments of the settings of a path.
+    settings: Vec<(Document, Experiment)>,
+    /// The first setting of a path, built for the checks, until it is run.
+    first_setting: Mutex<Option<Box<Study>>>,
 }
 
 impl Study {
@@ -37,7 +43,7 @@ impl Study {
         }
         experiment.seed = Some(experiment.seed.unwrap_or_else(crate::rng::drawn_seed));
         let sources = Arc::new(Sources::read(&experiment, &search)?);
-        let study = Study::ready(document, experiment, sources, search)?;
+        let mut study = Study::ready(document, experiment, sources, search)?;
         study.check_path()?;
         Ok(study)
     }
@@ -49,22 +55,33 @@ impl Study {
         search: SearchPath,
     ) -> Result<Study> {
         let inputs = sources.inputs.clone();
-        let mut study = Study { experiment, document, sources, inputs, search };
+        let (first, settings, first_setting) = (Mutex::default(), Vec::new(), Mutex::default());
+        let mut study =
+            Study { experiment, document, sources, inputs, search, first, settings, first_setting };
         study.record_starts()?;
-        study.resolve()?;
-        study.trial(0)?;
-        study.check_data()?;
+        let first = study.resolve()?;
+        study.check_data(&first)?;
+        *study.kept_first() = Some(Arc::new(first));
         Ok(study)
     }
 
+    fn kept_first(&self) -> MutexGuard<'_, Option<Arc<Trial>>> {
+        self.first.lock().expect("nothing panics while it is held")
+    }
+
     /// That the data of every repeat have a minimum to be found, before the first is sampled.
-    fn check_data(&self) -> Result<()> {
+    fn check_data(&self, first: &Trial) -> Result<()> {
         let data = &self.experiment.data;
         let alike = data.split.is_none() && data.simulate.is_none() && data.response.is_none();
         for repeat in 0..if alike { 1 } else { self.repeats() } {
             let seed = self.seed(repeat);
-            let train = self.data(seed)?.train;
-            let Some(mut flaws) = self.model(&train)?.flaws(&train) else { return Ok(()) };
+            let flaws = if repeat == 0 {
+                first.model.flaws(&first.train)
+            } else {
+                let train = self.data(seed)?.train;
+                self.model(&train)?.flaws(&train)
+            };
+            let Some(mut flaws) = flaws else { return Ok(()) };
             if self.repeats() > 1 && !alike {
                 let place = format!(" (repeat {}, seed {})", repeat + 1, seed.0);
                 flaws.iter_mut().for_each(|(_, why)| *why += &place);
@@ -84,7 +101,15 @@ impl Study {
     /// The experiment with the value of setting `t`, from 0, of its path. Files are read again only if the value changes
     /// what is read.
     pub fn setting(&self, t: usize) -> Result<Study> {
-        let (document, mut experiment) = self.decode_setting(t)?;
+        let first = self.first_setting.lock().expect("nothing panics while it is held").take();
+        match first.filter(|_| t == 0) {
+            Some(study) => Ok(*study),
+            None => self.make_setting(t),
+        }
+    }
+
+    fn make_setting(&self, t: usize) -> Result<Study> {
+        let (document, mut experiment) = self.settings[t].clone();
         experiment.seed = experiment.seed.or(self.experiment.seed);
         experiment.path = None;
         let base = |e: &Experiment| e.prior.as_ref().and_then(|p| p.base.clone());
@@ -105,17 +130,17 @@ impl Study {
     }
 
     /// That every setting of the path is an experiment, and that the parameters to keep exist.
-    fn check_path(&self) -> Result<()> {
+    fn check_path(&mut self) -> Result<()> {
+        self.settings = (0..self.settings().len()).map(|t| self.decode_setting(t)).collect::<Result<_>>()?;
         let Some(path) = &self.experiment.path else { return Ok(()) };
-        for (t, value) in self.settings().iter().enumerate() {
-            self.decode_setting(t)?;
+        let first = self.make_setting(0)?;
+        for (t, value) in self.settings().iter().enumerate().skip(1) {
             // Where a setting takes a penalty away, the data must do without.
             if matches!(value.to_string().as_str(), "0" | "0.0" | "none") {
-                self.setting(t)?;
+                self.make_setting(t)?;
             }
         }
-        let first = self.setting(0)?;
-        let names = first.parameters(&first.trial(0)?);
+        let names = first.parameters(first.trial(0)?.as_ref());
         let unknown = path.keep.iter().enumerate().filter(|(_, name)| !names.contains(name));
         let problem = |(i, name): (usize, &String)| {
             let hint = nearest(name, names.iter().map(String::as_str));
@@ -124,7 +149,11 @@ impl Study {
             self.document.problem(&format!("path.keep[{i}]"), message)
         };
         let problems: Vec<Problem> = unknown.map(problem).collect();
-        if problems.is_empty() { Ok(()) } else { Err(self.document.problems(problems).into()) }
+        if !problems.is_empty() {
+            return Err(self.document.problems(problems).into());
+        }
+        self.first_setting = Mutex::new(Some(Box::new(first)));
+        Ok(())
     }
 
     /// How draws are made.
@@ -192,18 +221,18 @@ impl Study {
         Ok(())
     }
 
-    /// Writes defaults that depend on the model into the experiment.
-    fn resolve(&mut self) -> Result<()> {
+    /// Writes defaults that depend on the model into the experiment; and the first repeat.
+    fn resolve(&mut self) -> Result<Trial> {
         let rows = self.data(self.seed(0))?;
         let model = self.model(&rows.train)?;
         self.inference()
             .write_out(&mut self.experiment, model.as_ref())
             .map_err(|(key, message)| self.problem(key, message))?;
-        let truncation = self.trial(0)?.truncation();
-        if let (Some(config), Some(truncation)) = (&mut self.experiment.prior, truncation) {
+        let first = self.assemble(0, rows, model)?;
+        if let (Some(config), Some(truncation)) = (&mut self.experiment.prior, first.truncation()) {
             config.truncation = Some(prior::config(truncation));
         }
-        Ok(())
+        Ok(first)
     }
 
     /// Keys of the file that the method has no use for: one file serves all methods.
@@ -218,10 +247,14 @@ impl Study {
 
     /// Training and test rows of one repeat.
     fn data(&self, seed: Seed) -> Result<Rows> {
+        #[cfg(test)]
+        tests::count(|built| built.0 += 1);
         self.sources.rows(&self.experiment.data, seed)
     }
 
     fn model(&self, train: &Dataset) -> Result<Arc<dyn Model>> {
+        #[cfg(test)]
+        tests::count(|built| built.1 += 1);
         let mass = train.mass() + self.experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
         // Conventional Bayes, which MDP-NPL begins with, has no pseudo-samples: what the data leave open stays open.
         let alpha = self.inference().alpha(&self.experiment);
@@ -240,10 +273,24 @@ impl Study {
     }
 
     /// Repeat `repeat`, counted from 0.
-    pub fn trial(&self, repeat: usize) -> Result<Trial> {
-        let seed = self.seed(repeat);
-        let rows = self.data(seed)?;
+    pub fn trial(&self, repeat: usize) -> Result<Arc<Trial>> {
+        if let Some(first) = self.kept_first().as_ref().filter(|_| repeat == 0) {
+            return Ok(first.clone());
+        }
+        let rows = self.data(self.seed(repeat))?;
         let model = self.model(&rows.train)?;
+        self.assemble(repeat, rows, model).map(Arc::new)
+    }
+
+    /// The same for good: nothing is kept of it here.
+    pub fn take_trial(&self, repeat: usize) -> Result<Arc<Trial>> {
+        let trial = self.trial(repeat);
+        *self.kept_first() = None;
+        trial
+    }
+
+    fn assemble(&self, repeat: usize, rows: Rows, model: Arc<dyn Model>) -> Result<Trial> {
+        let seed = self.seed(repeat);
         let case = Case {
             experiment: &self.experiment,
             document: &self.document,
@@ -289,5 +336,52 @@ impl Study {
             return Err(self.problem("evaluate.metrics", why));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::runner::run_repeat;
+
+    thread_local! {
+        /// How often this thread has built data and models.
+        static BUILT: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    pub fn count(change: impl FnOnce(&mut (usize, usize))) {
+        let mut built = BUILT.get();
+        change(&mut built);
+        BUILT.set(built);
+    }
+
+    /// What was built by checking the experiment and running all its rounds.
+    fn built(text: &str) -> (usize, usize) {
+        BUILT.set((0, 0));
+        let document = Document::parse("x.toml", text, &[]).unwrap();
+        let experiment = document.decode().unwrap();
+        let study = Study::new(document, experiment, SearchPath::default()).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let run = |study: &Study, repeat: usize| {
+            run_repeat(study, repeat, &pool, &AtomicBool::new(false), |_| Ok(()), |_| ()).unwrap();
+        };
+        match study.settings().len() {
+            0 => (0..study.repeats()).for_each(|repeat| run(&study, repeat)),
+            settings => (0..settings).for_each(|t| run(&study.setting(t).unwrap(), 0)),
+        }
+        BUILT.get()
+    }
+
+    #[test]
+    fn every_round_is_built_once() {
+        let text = "name = \"x\"\nseed = 1\nrepeats = 3\n[data.simulate.normal]\nn = 20\nmean = 0.0\nsd = 1.0\n\
+                    [model.normal]\nsigma2 = 1.0\n[sampler]\nB = 5\n";
+        assert_eq!(built(text), (3, 3));
+        let path = "[path]\nparameter = \"model.normal.sigma2\"\nvalues = [1.0, 2.0, 3.0]\n";
+        // The experiment as it stands is checked too.
+        assert_eq!(built(&(text.replace("repeats = 3\n", "") + path)), (4, 4));
     }
 }

@@ -508,7 +508,7 @@ fn a_split_keeps_clusters_whole() {
             data.x.column(0).iter().map(|id| *id as u64).collect()
         };
         let (train, test) = (ids(&trial.train), ids(trial.test.as_ref().unwrap()));
-        assert_eq!((train.len(), test.len(), trial.test.unwrap().n()), (7, 3, 12));
+        assert_eq!((train.len(), test.len(), trial.test.as_ref().unwrap().n()), (7, 3, 12));
         assert!(train.is_disjoint(&test));
         assert_eq!(trial.train.design.clusters().unwrap().count, 7);
         seen.insert(test);

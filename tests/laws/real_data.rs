@@ -54,7 +54,7 @@ fn the_regression_data_have_the_papers_shapes() {
     ] {
         let Some(folder) = folder_with(file) else { continue };
         let trial = shipped(config, folder, &[]).trial(0).unwrap();
-        let test = trial.test.expect("there are test rows");
+        let test = trial.test.as_ref().expect("there are test rows");
         assert_eq!((trial.train.n(), test.n(), trial.train.d()), shape, "{config}");
         let share = trial.train.y.as_ref().expect("there is a response").mean().unwrap();
         let paper = [("adult.toml", 0.248), ("polish.toml", 0.047), ("arcene.toml", 0.44)];
@@ -69,7 +69,7 @@ fn the_mixture_of_digits_keeps_five_components() {
     let Some(folder) = folder_with("mnist/train-images-idx3-ubyte.gz") else { return };
     let study = shipped("mnist.toml", folder, &["sampler.B=4"]);
     let trial = study.trial(0).unwrap();
-    assert_eq!((trial.train.n(), trial.test.unwrap().n(), trial.train.d()), (10_000, 2_500, 784));
+    assert_eq!((trial.train.n(), trial.test.as_ref().unwrap().n(), trial.train.d()), (10_000, 2_500, 784));
     let five_live = |draw: Sample| {
         let mut weights = draw.theta[..10].to_vec();
         weights.sort_unstable_by(f64::total_cmp);
