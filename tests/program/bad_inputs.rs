@@ -814,7 +814,10 @@ fn a_closed_standard_output_is_the_readers_right() {
             format!("{{ '{}' {args} 2>stderr; echo $? >status; }} | true", env!("CARGO_BIN_EXE_npl"));
         let done = Command::new("sh").arg("-c").arg(script).current_dir(place.path(".")).status().unwrap();
         assert!(done.success());
-        assert_eq!((place.read("status").trim(), place.read("stderr").as_str()), ("0", ""), "{args}");
+        // A pipe takes a little before anyone reads it: then there may be warnings, but no complaint.
+        let said = place.read("stderr");
+        assert_eq!(place.read("status").trim(), "0", "{args}: {said}");
+        assert!(said.lines().all(|line| line.starts_with("warning: ")), "{args}: {said}");
     }
 }
 
