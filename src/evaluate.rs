@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::Draw;
+use crate::bytes::{Bytes, bytes};
 use crate::data::Dataset;
 use crate::kernel::Level;
 use crate::kernel::log_sums::log_add;
@@ -45,10 +46,31 @@ impl Dealing {
     }
 }
 
+impl Bytes for Dealing {
+    fn put(&self, out: &mut Vec<u8>) {
+        let draws = match self {
+            Dealing::InTurn => None,
+            Dealing::InRuns(draws) => Some(*draws),
+        };
+        draws.put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Dealing> {
+        <Option<u64> as Bytes>::take(from).map(|draws| draws.map_or(Dealing::InTurn, Dealing::InRuns))
+    }
+}
+
+bytes!(Predictive { log_sums, rows, log_weights, dealing });
+bytes!(Sparsity { coefficients, epsilon, dealing, sums, log_scale });
+bytes!(OnTest { all, by_restarts, most });
+
 /// log Σ_b w_b f(ỹᵢ | θ_b) of every test row, draws dealt out over groups. The groups are independent parts of the
 /// posterior sample, so leaving each out in turn gives the Monte Carlo error of what is smooth; that of a count: [`Tally`].
+#[derive(Clone, Debug)]
 pub struct Predictive {
+    /// Of every group; empty for one without draws.
     log_sums: Vec<Vec<f64>>,
+    rows: usize,
     /// log Σ_b w_b of every group.
     log_weights: Vec<f64>,
     dealing: Dealing,
@@ -56,22 +78,38 @@ pub struct Predictive {
 
 impl Predictive {
     pub fn new(rows: usize, groups: usize, dealing: Dealing) -> Self {
-        let log_sums = vec![vec![f64::NEG_INFINITY; rows]; groups];
-        Predictive { log_sums, log_weights: vec![f64::NEG_INFINITY; groups], dealing }
+        Predictive {
+            log_sums: vec![Vec::new(); groups],
+            rows,
+            log_weights: vec![f64::NEG_INFINITY; groups],
+            dealing,
+        }
     }
 
     /// Adds a draw by its log densities; one without weights has log weight 0.
     pub fn add(&mut self, draw: u64, log_weight: f64, log_density: &[f64]) {
         let g = self.dealing.group(draw, self.log_weights.len());
+        self.log_sums[g].resize(self.rows, f64::NEG_INFINITY);
         self.log_weights[g] = log_add_exp(self.log_weights[g], log_weight);
         log_add(Level::current(), &mut self.log_sums[g], log_weight, log_density);
     }
 
+    /// Adds the draws that come next.
+    pub fn fold(&mut self, next: &Predictive) {
+        for (g, log_sums) in next.log_sums.iter().enumerate().filter(|(_, sums)| !sums.is_empty()) {
+            self.log_weights[g] = log_add_exp(self.log_weights[g], next.log_weights[g]);
+            match self.log_sums[g].is_empty() {
+                true => self.log_sums[g].clone_from(log_sums),
+                false => log_add(Level::current(), &mut self.log_sums[g], 0.0, log_sums),
+            }
+        }
+    }
+
     /// log p(ỹᵢ) of every row, eq. (E.10), without group `left_out`.
     fn log_predictive(&self, left_out: Option<usize>) -> Vec<f64> {
-        let kept: Vec<usize> = (0..self.log_weights.len()).filter(|&g| Some(g) != left_out).collect();
+        let kept: Vec<usize> = self.filled().into_iter().filter(|&g| Some(g) != left_out).collect();
         let log_weight = kept.iter().fold(f64::NEG_INFINITY, |sum, &g| log_add_exp(sum, self.log_weights[g]));
-        let mut total = vec![f64::NEG_INFINITY; self.log_sums[0].len()];
+        let mut total = vec![f64::NEG_INFINITY; self.rows];
         kept.iter().for_each(|&g| log_add(Level::current(), &mut total, 0.0, &self.log_sums[g]));
         total.iter_mut().for_each(|sum| *sum -= log_weight);
         total
@@ -137,11 +175,12 @@ fn jackknife(leave_one_out: &[f64]) -> f64 {
 
 /// Per cent of coefficients whose posterior mean is below `epsilon` in absolute value (supplement E.3.2), from sums of
 /// the draws, dealt out over groups.
+#[derive(Clone, Debug)]
 pub struct Sparsity {
     coefficients: Range<usize>,
     epsilon: f64,
     dealing: Dealing,
-    /// Σ w β of every group, with its Σ w.
+    /// Σ w β of every group, empty for one without draws, with its Σ w.
     sums: Vec<(Vec<f64>, f64)>,
     /// Weights are relative to this one, the largest so far.
     log_scale: f64,
@@ -149,23 +188,42 @@ pub struct Sparsity {
 
 impl Sparsity {
     pub fn new(coefficients: Range<usize>, epsilon: f64, dealing: Dealing) -> Self {
-        let sums = vec![(vec![0.0; coefficients.len()], 0.0); GROUPS];
+        let sums = vec![(Vec::new(), 0.0); GROUPS];
         Sparsity { coefficients, epsilon, dealing, sums, log_scale: f64::NEG_INFINITY }
     }
 
     pub fn add(&mut self, draw: u64, log_weight: f64, theta: &[f64]) {
-        if log_weight > self.log_scale {
-            let shrink = libm::exp(self.log_scale - log_weight);
+        self.rescale(log_weight);
+        let w = libm::exp(log_weight - self.log_scale);
+        let (sums, weight) = &mut self.sums[self.dealing.group(draw, GROUPS)];
+        sums.resize(self.coefficients.len(), 0.0);
+        sums.iter_mut().zip(&theta[self.coefficients.clone()]).for_each(|(s, b)| *s += w * b);
+        *weight += w;
+    }
+
+    /// Makes room for weights of this size.
+    fn rescale(&mut self, log_scale: f64) {
+        if log_scale > self.log_scale {
+            let shrink = libm::exp(self.log_scale - log_scale);
             for (sums, weight) in &mut self.sums {
                 sums.iter_mut().for_each(|s| *s *= shrink);
                 *weight *= shrink;
             }
-            self.log_scale = log_weight;
+            self.log_scale = log_scale;
         }
-        let w = libm::exp(log_weight - self.log_scale);
-        let (sums, weight) = &mut self.sums[self.dealing.group(draw, GROUPS)];
-        sums.iter_mut().zip(&theta[self.coefficients.clone()]).for_each(|(s, b)| *s += w * b);
-        *weight += w;
+    }
+
+    /// Adds the draws that come next.
+    pub fn fold(&mut self, next: &Sparsity) {
+        self.rescale(next.log_scale);
+        let w = libm::exp(next.log_scale - self.log_scale);
+        for ((sums, weight), (more, by)) in self.sums.iter_mut().zip(&next.sums) {
+            if !more.is_empty() {
+                sums.resize(more.len(), 0.0);
+                sums.iter_mut().zip(more).for_each(|(s, b)| *s += w * b);
+                *weight += w * by;
+            }
+        }
     }
 
     pub fn estimate(&self) -> Estimate {
@@ -211,6 +269,7 @@ pub fn densities(model: &dyn Model, draw: &Draw, test: &Dataset) -> Densities {
 
 /// The predictive density of the draws on test data; and of the same draws cut off after r restarts, if they may make
 /// more than one.
+#[derive(Clone, Debug)]
 pub struct OnTest {
     all: Predictive,
     by_restarts: Vec<(usize, Predictive)>,
@@ -241,6 +300,14 @@ impl OnTest {
             let made = densities.iter().take_while(|(at, _)| at <= r).last().unwrap_or(&densities[0]);
             predictive.add(draw.index, 0.0, if *r == restarts { last } else { &made.1 });
         }
+    }
+
+    /// Adds the draws that come next.
+    pub fn fold(&mut self, next: &OnTest) {
+        self.all.fold(&next.all);
+        self.most = self.most.max(next.most);
+        let lines = self.by_restarts.iter_mut().zip(&next.by_restarts);
+        lines.for_each(|((_, line), (_, next))| line.fold(next));
     }
 
     pub fn predictive(&self) -> &Predictive {

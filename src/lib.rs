@@ -14,8 +14,10 @@
 //! - [`method`]: the ways to make draws, one file each
 //! - [`ordered`]: work on all threads, results in order
 //! - [`samples`], [`evaluate`], [`report`], [`warnings`]: draws, numbers made of them, and how far to trust those
-//! - [`study`], [`runner`]: an experiment, checked and run
+//! - [`study`]: an experiment, checked
+//! - [`run`]: its rounds, in chunks of draws that are folded in order
 //! - [`store`]: the run directory; the only place that writes files
+//! - [`bytes`]: values as bytes and back, bit by bit
 //! - [`kernel`]: the hot loops, compiled for AVX-512, AVX2 and plain code
 //! - [`linalg`], [`rng`], [`math`], [`error`]: what all of them need
 
@@ -23,6 +25,7 @@
 
 pub mod bayes;
 pub mod bootstrap;
+pub mod bytes;
 pub mod config;
 pub mod data;
 pub mod error;
@@ -41,7 +44,7 @@ pub mod process;
 pub mod report;
 pub mod restarts;
 pub mod rng;
-pub mod runner;
+pub mod run;
 pub mod samples;
 pub mod store;
 pub mod study;

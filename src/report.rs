@@ -11,6 +11,7 @@ use crate::bayes::advi::{ElboPoint, Fit};
 use crate::bayes::convergence::Convergence;
 use crate::bayes::importance::Weights;
 use crate::bootstrap::Draw;
+use crate::bytes::bytes;
 use crate::data::Dataset;
 use crate::data::prepare::Notes;
 use crate::evaluate::{ByRestarts, Estimate, nan_for_null};
@@ -137,6 +138,9 @@ pub struct AdviReport {
     pub elbo: f64,
 }
 
+bytes!(ChainReport { chains, warmup, divergences, mean_steps, max_rhat, min_ess_bulk, min_ess_tail, worst });
+bytes!(AdviReport { eta, iterations, converged, elbo });
+
 impl AdviReport {
     pub fn of(fit: &Fit) -> AdviReport {
         let elbo = fit.trace.last().map_or(f64::NAN, |point| point.elbo);
@@ -168,6 +172,15 @@ impl ChainSum {
         self.values.iter_mut().zip(&draw.theta).for_each(|(chains, value)| chains[draw.chain].push(*value));
     }
 
+    /// Adds a draw by its row of the table.
+    pub fn add_sample(&mut self, draw: &Sample) {
+        self.draws += 1;
+        self.divergences += usize::from(draw.status == Status::Divergent);
+        self.steps += draw.iterations;
+        let chain = draw.restart - 1;
+        self.values.iter_mut().zip(&draw.theta).for_each(|(chains, value)| chains[chain].push(*value));
+    }
+
     pub fn report(&self) -> ChainReport {
         let found: Vec<Convergence> = self.values.par_iter().map(|chains| Convergence::of(chains)).collect();
         let worst = (0..found.len()).max_by(|&a, &b| found[a].rhat.total_cmp(&found[b].rhat));
@@ -195,6 +208,7 @@ pub struct CollapseShares {
 }
 
 /// Sums [`Diagnostics`] up, draw by draw.
+#[derive(Clone, Debug)]
 pub struct DiagnosticsSum {
     draws: usize,
     status: BTreeMap<Status, usize>,
@@ -225,6 +239,18 @@ impl Default for DiagnosticsSum {
     }
 }
 
+bytes!(DiagnosticsSum {
+    draws,
+    status,
+    iterations,
+    max_iterations,
+    max_gradient,
+    judged,
+    at_floor,
+    narrow,
+    restarts,
+});
+
 impl DiagnosticsSum {
     pub fn add(&mut self, model: &dyn Model, draw: &Draw) {
         let minimum = &draw.minimum;
@@ -252,8 +278,19 @@ impl DiagnosticsSum {
         self.max_iterations = self.max_iterations.max(draw.iterations);
     }
 
-    pub fn draws(&self) -> usize {
-        self.draws
+    /// Adds the draws that come next.
+    pub fn fold(&mut self, next: &DiagnosticsSum) {
+        self.draws += next.draws;
+        for (status, count) in &next.status {
+            *self.status.entry(*status).or_default() += count;
+        }
+        self.iterations += next.iterations;
+        self.max_iterations = self.max_iterations.max(next.max_iterations);
+        self.max_gradient = self.max_gradient.max(next.max_gradient);
+        self.judged += next.judged;
+        self.at_floor += next.at_floor;
+        self.narrow += next.narrow;
+        self.restarts.fold(&next.restarts);
     }
 
     pub fn diagnostics(&self) -> Diagnostics {

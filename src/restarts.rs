@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::bytes;
 use crate::config::{Count, OpenUnit};
 use crate::optim::{Minimum, Status};
 
@@ -117,11 +118,21 @@ pub struct Adequacy {
 }
 
 /// Sums an [`Adequacy`] up, draw by draw.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct AdequacySum {
     sum: Adequacy,
     draws: f64,
 }
+
+bytes!(Adequacy {
+    restarts,
+    best_found_once,
+    minima,
+    unseen_good_turing,
+    unseen_boender_rinnooy_kan,
+    improved_by_last,
+});
+bytes!(AdequacySum { sum, draws });
 
 impl AdequacySum {
     /// `values`: the objective of every restart of one draw.
@@ -134,6 +145,18 @@ impl AdequacySum {
         self.sum.unseen_good_turing += unseen_good_turing(values);
         self.sum.unseen_boender_rinnooy_kan += unseen_boender_rinnooy_kan(values);
         self.sum.improved_by_last += f64::from(values.len() > 1 && since_best(values) == 0);
+    }
+
+    /// Adds the draws that come next.
+    pub fn fold(&mut self, next: &AdequacySum) {
+        self.draws += next.draws;
+        let (sum, next) = (&mut self.sum, &next.sum);
+        sum.restarts += next.restarts;
+        sum.best_found_once += next.best_found_once;
+        sum.minima += next.minima;
+        sum.unseen_good_turing += next.unseen_good_turing;
+        sum.unseen_boender_rinnooy_kan += next.unseen_boender_rinnooy_kan;
+        sum.improved_by_last += next.improved_by_last;
     }
 
     /// `None` unless some draw had more than one restart.

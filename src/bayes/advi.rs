@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::LogDensity;
+use crate::bytes::bytes;
 use crate::error::{Error, Result};
 use crate::math::{mean, quantile_sorted};
 use crate::rng::Rng;
@@ -53,6 +54,8 @@ pub struct ElboPoint {
     pub change_mean: f64,
     pub change_median: f64,
 }
+
+bytes!(ElboPoint { iteration, elbo, change_mean, change_median });
 
 /// A fit.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::bytes;
 use crate::error::{Error, Result};
 use crate::init::{Dist, normalise, variate};
 use crate::math::log_add_exp;
@@ -118,10 +119,8 @@ fn log_density(dist: &Dist, x: f64) -> f64 {
 
 /// A draw from the proposal that counts.
 pub struct WeightedDraw<T> {
-    pub index: u64,
     pub theta: Vec<f64>,
     pub log_joint: f64,
-    pub log_weight: f64,
     pub result: T,
 }
 
@@ -140,8 +139,8 @@ pub struct Weights {
 }
 
 /// Running sums of weights and their squares.
-#[derive(Clone, Copy)]
-struct Sums {
+#[derive(Clone, Copy, Debug)]
+pub struct WeightSums {
     draws: u64,
     kept: u64,
     max: f64,
@@ -149,15 +148,34 @@ struct Sums {
     log_sum_squares: f64,
 }
 
-impl Sums {
-    fn add(&mut self, log_weight: f64) {
+bytes!(WeightSums { draws, kept, max, log_sum, log_sum_squares });
+
+impl Default for WeightSums {
+    fn default() -> Self {
+        let none = f64::NEG_INFINITY;
+        WeightSums { draws: 0, kept: 0, max: none, log_sum: none, log_sum_squares: none }
+    }
+}
+
+impl WeightSums {
+    pub fn add(&mut self, log_weight: f64, kept: bool) {
         self.draws += 1;
+        self.kept += u64::from(kept);
         self.max = self.max.max(log_weight);
         self.log_sum = log_add_exp(self.log_sum, log_weight);
         self.log_sum_squares = log_add_exp(self.log_sum_squares, 2.0 * log_weight);
     }
 
-    fn weights(&self) -> Weights {
+    /// Adds the draws that come next.
+    pub fn fold(&mut self, next: &WeightSums) {
+        self.draws += next.draws;
+        self.kept += next.kept;
+        self.max = self.max.max(next.max);
+        self.log_sum = log_add_exp(self.log_sum, next.log_sum);
+        self.log_sum_squares = log_add_exp(self.log_sum_squares, next.log_sum_squares);
+    }
+
+    pub fn weights(&self) -> Weights {
         Weights {
             draws: self.draws,
             ess: libm::exp(2.0 * self.log_sum - self.log_sum_squares),
@@ -179,14 +197,13 @@ pub struct Weighing<'a> {
 }
 
 impl Weighing<'_> {
-    /// Draws and weighs; those that may count go to `sink`, in order, with what `per_draw` makes of them. `on_block` hears
-    /// how many more are done.
+    /// Draws and weighs. Every log weight goes to `sink`, in order; those that may count with their draw and what `per_draw`
+    /// makes of it.
     pub fn sample<T: Send>(
         &self,
         per_draw: impl Fn(&[f64]) -> T + Sync,
-        mut sink: impl FnMut(WeightedDraw<T>) -> Result<()>,
-        mut on_block: impl FnMut(u64),
-    ) -> Result<Weights> {
+        mut sink: impl FnMut(u64, f64, Option<WeightedDraw<T>>) -> Result<()>,
+    ) -> Result<()> {
         let Weighing { joint, proposal, draws, seed, pool, cancel } = *self;
         // The largest log weight that the sink has seen. Threads may read an old one: it is only smaller, so that they keep
         // more, and the sink, which goes by the order of the draws, decides.
@@ -197,50 +214,27 @@ impl Weighing<'_> {
             let log_weight = log_joint - proposal.log_density(&theta);
             let log_weight = if log_weight.is_nan() { f64::NEG_INFINITY } else { log_weight };
             let counts = log_weight > f64::from_bits(largest.load(Ordering::Relaxed)) - NEGLIGIBLE;
-            let draw = counts.then(|| WeightedDraw {
-                index,
-                result: per_draw(&theta),
-                theta,
-                log_joint,
-                log_weight,
-            });
-            (log_weight, draw)
+            let draw = counts.then(|| WeightedDraw { result: per_draw(&theta), theta, log_joint });
+            (index, log_weight, draw)
         };
-        let mut sums = Sums {
-            draws: 0,
-            kept: 0,
-            max: f64::NEG_INFINITY,
-            log_sum: f64::NEG_INFINITY,
-            log_sum_squares: f64::NEG_INFINITY,
-        };
-        let mut told = 0;
+        let mut max = f64::NEG_INFINITY;
         in_order(
             0..draws,
             BLOCK,
             pool,
             cancel,
             |ids, halted| (!halted()).then(|| ids.map(make).collect()),
-            |(log_weight, draw)| {
-                sums.add(log_weight);
-                largest.store(sums.max.to_bits(), Ordering::Relaxed);
-                if sums.draws.is_multiple_of(BLOCK) || sums.draws == draws {
-                    on_block(sums.draws - told);
-                    told = sums.draws;
-                }
-                match draw.filter(|_| log_weight > sums.max - NEGLIGIBLE) {
-                    Some(draw) => {
-                        sums.kept += 1;
-                        sink(draw)
-                    }
-                    None => Ok(()),
-                }
+            |(index, log_weight, draw)| {
+                max = max.max(log_weight);
+                largest.store(max.to_bits(), Ordering::Relaxed);
+                sink(index, log_weight, draw.filter(|_| log_weight > max - NEGLIGIBLE))
             },
         )?;
-        if sums.max == f64::NEG_INFINITY {
+        if max == f64::NEG_INFINITY {
             return Err(Error::Failed(
                 "no draw from the proposal has any weight: it misses the posterior".into(),
             ));
         }
-        Ok(sums.weights())
+        Ok(())
     }
 }

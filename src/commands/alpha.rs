@@ -8,7 +8,7 @@ use npl::config::printable;
 use npl::error::Error;
 use npl::process::{Prior, Truncation};
 use npl::rng::Purpose;
-use npl::runner::run_repeat;
+use npl::run::run_repeat;
 use npl::samples::{Sample, Summary};
 
 use super::text::{number, render};
@@ -115,13 +115,13 @@ fn simulate(config: &Path, args: &AlphaArgs) -> Result<String> {
         let study = load(config, &args.overrides, &prior_sets(Some(alpha), args.draws))?;
         let names = study.trial(0)?.model.names();
         let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-        let on_draw = |draw: Sample| {
+        let mut on_draw = |draw: Sample| {
             if !draw.failed() {
                 columns.iter_mut().zip(&draw.theta).for_each(|(column, t)| column.push(*t));
             }
             Ok(())
         };
-        run_repeat(&study, 0, &pool, &AtomicBool::new(false), on_draw, |_| ())?;
+        run_repeat(&study, 0, &pool, &AtomicBool::new(false), &mut on_draw)?;
         let summaries = names.iter().zip(columns).map(|(name, column)| Summary::of(name, column));
         by_value.push(summaries.collect::<Vec<_>>());
     }

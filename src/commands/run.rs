@@ -4,19 +4,17 @@ use std::io::{BufWriter, IsTerminal, Stdout};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use npl::config::printable;
 use npl::error::Error;
-use npl::kernel::Level;
 use npl::optim::Status;
-use npl::path::SettingDraws;
-use npl::report::{HEADER, PathReport, Repeat, Report};
-use npl::runner::run_repeat;
-use npl::samples::{Format, Relation, Sample, Summary, Writer, columns};
-use npl::store::{self, AtomicFile, DrawFile, Machine, Manifest, RunDir};
+use npl::report::Report;
+use npl::run::{Options, Run, Watch};
+use npl::samples::{Format, Sample, Writer};
+use npl::store::RunDir;
 use npl::study::Study;
 
 use super::{load, note, pool, print, summary, text};
@@ -43,12 +41,16 @@ pub fn run(args: RunArgs) -> Result<()> {
     if !args.quiet {
         study.notes().changes().iter().for_each(|line| note(line));
     }
-    let clock = Clock::start();
-    let outputs = Outputs::create(&study, &args, &folder)?;
-    let (report, outputs) = sample(&study, &args, outputs, &pool, &cancel)?;
-    let seconds = clock.started.elapsed().as_secs_f64();
-    let results = Results { study: &study, folder: &folder, report: &report, resolved: &resolved };
-    results.write(outputs, &clock, &pool, seconds)?;
+    let run = Run::new(&study, &pool, &cancel)?;
+    let columns = run.file_columns(args.names).map_or(0, |columns| columns.len());
+    let advice = text::smaller(samples, study.draws() * study.rounds(), columns);
+    if let Some(advice) = advice.filter(|_| !args.quiet) {
+        note(&format!("{samples} {advice}"));
+    }
+    let mut screen = Screen::new(&study, &args, &run)?;
+    let options = Options { names: args.names, resolved, command: std::env::args().collect() };
+    let report = run.into_folder(&folder, &options, &mut screen)?;
+    screen.end()?;
     announce(&args, &report, &out)?;
     enough_succeeded(&study, &report)
 }
@@ -65,160 +67,52 @@ pub fn interruptible() -> Result<Arc<AtomicBool>> {
     Ok(cancel)
 }
 
-struct Clock {
-    started: Instant,
-    wall: SystemTime,
-}
-
-impl Clock {
-    fn start() -> Clock {
-        Clock { started: Instant::now(), wall: SystemTime::now() }
-    }
-}
-
-fn unix(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
-}
-
-/// Where draws go: files that are not yet visible, and standard output if asked.
-struct Outputs {
-    /// The file of draws; a path has one only if parameters are to be kept.
-    draws: Option<DrawFile>,
-    path: Option<PathFile>,
+/// What is seen of a run: a bar, and the draws on standard output if asked.
+struct Screen {
+    bar: ProgressBar,
     stdout: Option<Writer<BufWriter<Stdout>>>,
-    relation: Relation,
-}
-
-/// `path.csv`, and which parameters of a draw are kept.
-struct PathFile {
-    file: AtomicFile,
-    near_zero: f64,
-    kept: Vec<usize>,
+    flushed: Instant,
 }
 
 fn closed(e: std::io::Error) -> Error {
     Error::write(Path::new("standard output"), e)
 }
 
-impl Outputs {
-    fn create(study: &Study, args: &RunArgs, folder: &RunDir) -> Result<Outputs> {
-        let trial = study.trial(0)?;
-        let names = study.parameters(&trial);
-        let own = study.inference().statistics();
-        let rows = study.draws() * study.rounds();
-        let path = match &study.experiment.path {
-            Some(config) => {
-                let mut file = AtomicFile::create(&folder.file(store::PATH))?;
-                file.put(|out| writeln!(out, "{}", npl::path::HEADER))?;
-                let kept = config.keep.iter().filter_map(|k| names.iter().position(|n| n == k)).collect();
-                Some(PathFile { file, near_zero: config.near_zero.get(), kept })
-            }
-            None => None,
-        };
-        let written: Vec<String> = match &path {
-            Some(path) => path.kept.iter().map(|&j| names[j].clone()).collect(),
-            None => names.clone(),
-        };
-        let samples = &study.experiment.output.samples;
-        let file_columns = columns(own, &written, args.names);
-        let draws = match written.is_empty() {
-            true => None,
-            false => {
-                if let Some(advice) = text::smaller(samples, rows, file_columns.len()).filter(|_| !args.quiet)
-                {
-                    note(&format!("{samples} {advice}"));
-                }
-                Some(DrawFile::create(folder, samples, file_columns, trial.relation.draws, rows)?)
-            }
-        };
+impl Screen {
+    fn new(study: &Study, args: &RunArgs, run: &Run) -> Result<Screen> {
         let stdout = match args.samples {
             Some(_) => {
                 let out = BufWriter::new(std::io::stdout());
-                let columns = columns(own, &names, args.names);
-                let mut out = Writer::new(out, Format::Csv, &columns, 0).map_err(closed)?;
-                out.flush().map_err(closed)?;
-                Some(out)
+                Some(Writer::new(out, Format::Csv, &run.columns(args.names), 0).map_err(closed)?)
             }
             None => None,
         };
-        Ok(Outputs { draws, path, stdout, relation: trial.relation })
+        let mut screen = Screen { bar: progress(study, args), stdout, flushed: Instant::now() };
+        screen.flush()?;
+        Ok(screen)
     }
 
-    /// Adds a draw; rounds are counted from 1.
-    fn put(&mut self, round: usize, draw: &Sample) -> npl::error::Result<()> {
-        match (&mut self.draws, &self.path) {
-            (Some(draws), None) => draws.put(round, draw)?,
-            (Some(draws), Some(path)) => draws.put(round, &path.kept_of(draw))?,
-            (None, _) => {}
-        }
-        self.stdout.as_mut().map_or(Ok(()), |out| out.put(round, draw).map_err(closed))
-    }
-
-    fn flush_stdout(&mut self) -> npl::error::Result<()> {
+    fn flush(&mut self) -> npl::error::Result<()> {
+        self.flushed = Instant::now();
         self.stdout.as_mut().map_or(Ok(()), |out| out.flush().map_err(closed))
     }
-}
 
-impl PathFile {
-    /// The draw with the kept parameters alone.
-    fn kept_of(&self, draw: &Sample) -> Sample {
-        let theta = self.kept.iter().map(|&j| draw.theta[j]).collect();
-        Sample { theta, extra: draw.extra.clone(), ..*draw }
+    fn end(&mut self) -> Result<()> {
+        self.bar.finish_and_clear();
+        Ok(self.flush()?)
     }
 }
 
-/// Draws all repeats, or all settings of the path.
-fn sample(
-    study: &Study,
-    args: &RunArgs,
-    mut outputs: Outputs,
-    pool: &rayon::ThreadPool,
-    cancel: &AtomicBool,
-) -> Result<(Report, Outputs)> {
-    let bar = progress(study, args);
-    let values = study.settings();
-    let mut repeats = Vec::new();
-    for round in 0..study.rounds() {
-        let setting = values.get(round).map(|_| study.setting(round)).transpose()?;
-        let (study, repeat) = setting.as_ref().map_or((study, round), |setting| (setting, 0));
-        let names =
-            setting.as_ref().map(|s| Ok::<_, Error>(s.parameters(s.trial(0)?.as_ref()))).transpose()?;
-        let mut posterior = names.map(|names| SettingDraws::new(names, study.draws()));
-        let mut flushed = Instant::now();
-        let on_draw = |draw: Sample| {
-            outputs.put(round + 1, &draw)?;
-            if let Some(posterior) = posterior.as_mut().filter(|_| !draw.failed()) {
-                posterior.add(&draw.theta);
-            }
-            // A reader that has seen enough is noticed at a flush.
-            if flushed.elapsed() > Duration::from_millis(50) {
-                outputs.flush_stdout()?;
-                flushed = Instant::now();
-            }
-            Ok(())
-        };
-        let done = run_repeat(study, repeat, pool, cancel, on_draw, |more| bar.inc(more))?;
-        repeats.push(Repeat { repeat: round + 1, ..done });
-        if let (Some(path), Some(posterior)) = (&mut outputs.path, posterior) {
-            let value = values[round].to_string();
-            for point in pool.install(|| posterior.points(path.near_zero)) {
-                path.file.put(|out| out.write_all(point.line(round + 1, &value).as_bytes()))?;
-            }
-        }
+impl Watch for Screen {
+    fn draw(&mut self, round: usize, draw: &Sample) -> npl::error::Result<()> {
+        self.stdout.as_mut().map_or(Ok(()), |out| out.put(round + 1, draw).map_err(closed))?;
+        // A reader that has seen enough is noticed at a flush.
+        if self.flushed.elapsed() > Duration::from_millis(50) { self.flush() } else { Ok(()) }
     }
-    outputs.flush_stdout()?;
-    bar.finish_and_clear();
-    let experiment = &study.experiment;
-    let report = Report::new(&experiment.name, experiment.method.name(), study.label(), repeats);
-    let report = report.of_draws(outputs.relation).of_data(study.file_notes());
-    let report = match &experiment.path {
-        Some(path) => report.of_path(PathReport {
-            parameter: path.parameter.clone(),
-            values: values.iter().map(ToString::to_string).collect(),
-        }),
-        None => report,
-    };
-    Ok((report, outputs))
+
+    fn progress(&mut self, more: u64) {
+        self.bar.inc(more);
+    }
 }
 
 /// To standard error, and only if that is a terminal.
@@ -238,82 +132,6 @@ fn progress(study: &Study, args: &RunArgs) -> ProgressBar {
     bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
     bar.set_message(study.experiment.name.clone());
     bar
-}
-
-/// What goes into the run directory once all draws are made.
-struct Results<'a> {
-    study: &'a Study,
-    folder: &'a RunDir,
-    report: &'a Report,
-    resolved: &'a str,
-}
-
-impl Results<'_> {
-    /// The manifest comes last: without it nothing here is a result.
-    fn write(&self, outputs: Outputs, clock: &Clock, pool: &rayon::ThreadPool, seconds: f64) -> Result<()> {
-        let folder = self.folder;
-        let samples = &self.study.experiment.output.samples;
-        let mut files: Vec<String> = match outputs.draws {
-            Some(_) => store::draw_files(samples),
-            None => Vec::new(),
-        };
-        let settled = outputs.draws.map(|draws| pool.install(|| draws.settle())).transpose()?;
-        let mut path = outputs.path.map(|path| path.file);
-        path.as_mut().map_or(Ok(()), AtomicFile::settle)?;
-        let posterior = if path.is_some() { store::PATH } else { store::SUMMARY };
-        files.extend([posterior, store::REPORT, store::REPORT_JSON, store::CONFIG].map(String::from));
-        let elbo = self.report.elbo();
-        files.extend(elbo.is_some().then(|| store::ELBO.to_owned()));
-        folder.begin_replacing(&files)?;
-        // The experiment comes first: a run that dies here is known for what it was, and may be run again.
-        store::write_file(&folder.file(store::CONFIG), self.resolved)?;
-        let summaries = settled.map(|(draws, summaries)| draws.commit().map(|()| summaries)).transpose()?;
-        match path {
-            Some(path) => path.commit()?,
-            None => {
-                let text = Summary::table(summaries.as_deref().unwrap_or_default());
-                store::write_file(&folder.file(store::SUMMARY), &text)?;
-            }
-        }
-        let lines =
-            self.report.repeats.iter().map(|r| r.line(&self.report.method) + "\n").collect::<String>();
-        store::write_file(&folder.file(store::REPORT), &format!("{HEADER}\n{lines}"))?;
-        let json = serde_json::to_string_pretty(self.report)? + "\n";
-        store::write_file(&folder.file(store::REPORT_JSON), &json)?;
-        elbo.map_or(Ok(()), |text| store::write_file(&folder.file(store::ELBO), &text))?;
-        let manifest = self.manifest(&files, clock, pool.current_num_threads(), seconds)?;
-        let json = serde_json::to_string_pretty(&manifest)? + "\n";
-        store::write_file(&folder.file(store::MANIFEST), &json)?;
-        Ok(())
-    }
-
-    fn manifest(&self, files: &[String], clock: &Clock, threads: usize, seconds: f64) -> Result<Manifest> {
-        let samples = &self.study.experiment.output.samples;
-        let hash = |name: &String| Ok((name.clone(), store::sha256(&self.folder.file(name))?));
-        let mut status = std::collections::BTreeMap::new();
-        for (name, count) in self.report.repeats.iter().flat_map(|r| &r.diagnostics.status) {
-            *status.entry(name.clone()).or_insert(0) += count;
-        }
-        Ok(Manifest {
-            npl: env!("CARGO_PKG_VERSION").into(),
-            seed: self.study.seed(0).0,
-            repeats: self.study.rounds(),
-            draws: self.study.draws(),
-            threads,
-            simd: Level::current().name().into(),
-            machine: Machine::current(),
-            started: store::utc(unix(clock.wall)),
-            finished: store::utc(unix(SystemTime::now())),
-            seconds,
-            command: std::env::args().collect(),
-            samples: if files.contains(samples) { samples.clone() } else { String::new() },
-            relation: self.report.relation,
-            inputs: self.study.inputs().to_vec(),
-            data: self.study.file_notes(),
-            status,
-            outputs: files.iter().map(hash).collect::<Result<_>>()?,
-        })
-    }
 }
 
 fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {

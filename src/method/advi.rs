@@ -175,12 +175,13 @@ struct Variational {
 }
 
 impl Prepared for Variational {
-    fn run(&self, job: &mut Job) -> Result<Findings> {
+    fn run(&self, job: &mut Job) -> Result<()> {
         let (trial, test, machine, draws) = (job.trial, job.test, job.machine, job.draws());
         let (model, parameters) = (trial.model.as_ref(), trial.model.names().len());
         let posterior = trial.posterior()?;
         let init = self.init.as_ref();
         let fit = posterior.advi(&self.settings.tuning(), init, trial.seed, machine.pool, machine.cancel)?;
+        job.sink.open(findings(fit.clone()))?;
         let make = |index: u64| {
             let u = fit.q.draw(&mut trial.seed.stream(Purpose::VariationalDraw, index, 0));
             let theta = posterior.constrain(&u);
@@ -202,11 +203,7 @@ impl Prepared for Variational {
             machine.pool,
             machine.cancel,
             |ids, halted| ids.map(|i| (!halted()).then(|| make(i))).collect(),
-            |made| {
-                (job.on_progress)(1);
-                (job.sink)(made)
-            },
-        )?;
-        Ok(findings(fit))
+            |made| job.sink.put(made),
+        )
     }
 }

@@ -112,7 +112,8 @@ impl ReadyTrial {
     }
 
     /// Makes the draws.
-    pub(super) fn run(&self, job: &mut Job) -> Result<Findings> {
+    fn run(&self, job: &mut Job) -> Result<()> {
+        job.sink.open(self.findings.clone())?;
         let (model, test) = (self.model.as_ref(), job.test);
         let evaluate = |draw: &Draw| {
             let test = test.filter(|_| !draw.failed())?;
@@ -121,15 +122,13 @@ impl ReadyTrial {
         let draws = 0..job.draws();
         let (pool, cancel) = (job.machine.pool, job.machine.cancel);
         posterior_bootstrap(&self.plan(), draws, pool, cancel, evaluate, |draw, densities| {
-            (job.on_progress)(1);
-            (job.sink)(Made::Found(draw, densities))
-        })?;
-        Ok(self.findings.clone())
+            job.sink.put(Made::Found(draw, densities))
+        })
     }
 }
 
 /// Runs a prepared repeat of the bootstrap.
-pub fn run(prepared: &dyn Prepared, job: &mut Job) -> Result<Findings> {
+pub fn run(prepared: &dyn Prepared, job: &mut Job) -> Result<()> {
     let ready = prepared.bootstrap(job.trial, job.machine).expect("a method of the bootstrap")?;
     ready.run(job)
 }

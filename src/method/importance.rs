@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Begin, Case, Effort, Findings, Inference, Job, Made, Prepared, Say, conventional, log_densities,
-};
+use super::{Begin, Case, Effort, Inference, Job, Made, Prepared, Say, conventional, log_densities};
 use crate::bayes::importance::{Proposal, Weighing, WeightedDraw};
 use crate::config::Experiment;
 use crate::data::Dataset;
@@ -79,7 +77,7 @@ impl Inference for Importance {
 struct Proposed(Proposal);
 
 impl Prepared for Proposed {
-    fn run(&self, job: &mut Job) -> Result<Findings> {
+    fn run(&self, job: &mut Job) -> Result<()> {
         let (trial, test) = (job.trial, job.test);
         let (model, parameters) = (trial.model.as_ref(), trial.model.names().len());
         let posterior = trial.posterior()?;
@@ -91,23 +89,23 @@ impl Prepared for Proposed {
             pool: job.machine.pool,
             cancel: job.machine.cancel,
         };
-        let (sink, on_progress) = (&mut job.sink, &mut job.on_progress);
-        let weights = weighing.sample(
+        weighing.sample(
             |theta| test.map(|test| log_densities(model, parameters, theta, test)),
-            |draw: WeightedDraw<Option<Vec<f64>>>| {
+            |index, log_weight, draw: Option<WeightedDraw<Option<Vec<f64>>>>| {
+                let Some(WeightedDraw { theta, log_joint, result: densities }) = draw else {
+                    return job.sink.put(Made::Dropped { index, log_weight });
+                };
                 let sample = Sample {
-                    index: draw.index,
-                    theta: draw.theta,
-                    objective: -draw.log_joint,
+                    index,
+                    theta,
+                    objective: -log_joint,
                     restart: 1,
                     iterations: 0,
                     status: Status::Ok,
-                    extra: vec![draw.log_weight],
+                    extra: vec![log_weight],
                 };
-                sink(Made::Drawn { sample, log_weight: draw.log_weight, densities: draw.result })
+                job.sink.put(Made::Drawn { sample, log_weight, densities })
             },
-            on_progress,
-        )?;
-        Ok(Findings { importance: Some(weights), ..Findings::default() })
+        )
     }
 }

@@ -222,7 +222,7 @@ impl Prepared for Mixture {
         Some(ready())
     }
 
-    fn run(&self, job: &mut Job) -> Result<Findings> {
+    fn run(&self, job: &mut Job) -> Result<()> {
         bootstrap::run(self, job)
     }
 }

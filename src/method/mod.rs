@@ -20,10 +20,10 @@ use rayon::ThreadPool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bayes::Posterior;
 use crate::bayes::advi::ElboPoint;
-use crate::bayes::importance::Weights;
+use crate::bayes::{ChainTuning, Posterior};
 use crate::bootstrap::Draw;
+use crate::bytes::bytes;
 use crate::config::{Document, Experiment, Problem};
 use crate::data::Dataset;
 use crate::data::files::SearchPath;
@@ -240,8 +240,13 @@ pub trait Prepared: Send + Sync {
         None
     }
 
+    /// How chains are run, if draws are from some.
+    fn chains(&self) -> Option<ChainTuning> {
+        None
+    }
+
     /// Makes the draws.
-    fn run(&self, job: &mut Job) -> Result<Findings>;
+    fn run(&self, job: &mut Job) -> Result<()>;
 }
 
 /// One repeat: data, model, prior, and what its method has made ready.
@@ -270,8 +275,13 @@ impl Trial {
         self.prepared.restarts()
     }
 
+    /// How chains are run, if draws are from some.
+    pub fn chains(&self) -> Option<ChainTuning> {
+        self.prepared.chains()
+    }
+
     /// Makes the draws.
-    pub fn run(&self, job: &mut Job) -> Result<Findings> {
+    pub fn run(&self, job: &mut Job) -> Result<()> {
         self.prepared.run(job)
     }
 
@@ -301,10 +311,16 @@ pub struct Job<'a> {
     /// The test rows, if their densities are asked for.
     pub test: Option<&'a Dataset>,
     pub machine: Machine<'a>,
-    /// Takes every draw, in order, as soon as it and all before it are done.
-    pub sink: &'a mut dyn FnMut(Made) -> Result<()>,
-    /// Hears how many more of `sampler.B` are done.
-    pub on_progress: &'a mut dyn FnMut(u64),
+    pub sink: &'a mut dyn Sink,
+}
+
+/// Takes what a method makes.
+pub trait Sink {
+    /// What had to be fitted before the first draw, if anything.
+    fn open(&mut self, findings: Findings) -> Result<()>;
+
+    /// Every draw, in order, as soon as it and all before it are done.
+    fn put(&mut self, made: Made) -> Result<()>;
 }
 
 impl Job<'_> {
@@ -319,16 +335,40 @@ pub enum Made {
     Found(Draw, Option<Densities>),
     /// In another way.
     Drawn { sample: Sample, log_weight: f64, densities: Option<Vec<f64>> },
+    /// One that weighs too little to be kept.
+    Dropped { index: u64, log_weight: f64 },
 }
 
-/// What a method finds out beside its draws.
+impl Made {
+    /// Counted from 0.
+    pub fn index(&self) -> u64 {
+        match self {
+            Made::Found(draw, _) => draw.index,
+            Made::Drawn { sample, .. } => sample.index,
+            Made::Dropped { index, .. } => *index,
+        }
+    }
+
+    /// Its row of the table.
+    pub fn into_sample(self) -> Option<Sample> {
+        match self {
+            Made::Found(draw, _) => Some(draw.into_sample()),
+            Made::Drawn { sample, .. } => Some(sample),
+            Made::Dropped { .. } => None,
+        }
+    }
+}
+
+/// What a method finds out before its first draw: how the chains went that it is centred on, and the variational fit that
+/// it starts at or draws from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     pub chains: Option<ChainReport>,
     pub advi: Option<AdviReport>,
-    pub importance: Option<Weights>,
     pub elbo: Vec<ElboPoint>,
 }
+
+bytes!(Findings { chains, advi, elbo });
 
 /// Log densities of the test rows at θ. What a prior adds to θ is no part of the density.
 fn log_densities(model: &dyn Model, parameters: usize, theta: &[f64], test: &Dataset) -> Vec<f64> {

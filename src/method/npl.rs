@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::start::Start;
-use super::{Case, Effort, Findings, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
+use super::{Case, Effort, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
 use crate::config::Experiment;
 use crate::error::Result;
 use crate::model::Model;
@@ -86,7 +86,7 @@ impl Prepared for Bootstrap {
         Some(started.map(|(scheme, findings)| ReadyTrial::of(at, self.prior.clone(), scheme, findings)))
     }
 
-    fn run(&self, job: &mut Job) -> Result<Findings> {
+    fn run(&self, job: &mut Job) -> Result<()> {
         bootstrap::run(self, job)
     }
 }

@@ -3,9 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Begin, Case, Effort, Findings, Inference, Job, Made, Prepared, Say, conventional, log_densities,
-};
+use super::{Begin, Case, Effort, Inference, Job, Made, Prepared, Say, conventional, log_densities};
 use crate::bayes::{ChainPlan, ChainTuning};
 use crate::config::{Count, Experiment, OpenUnit};
 use crate::data::Dataset;
@@ -13,7 +11,6 @@ use crate::error::Result;
 use crate::init::Init;
 use crate::model::Model;
 use crate::optim::Status;
-use crate::report::ChainSum;
 use crate::samples::{self, Kinship, Relation, Sample};
 
 /// The No-U-Turn Sampler (Hoffman and Gelman 2014). `sampler.B` draws in all, as many from each chain.
@@ -171,12 +168,14 @@ struct Chains {
 }
 
 impl Prepared for Chains {
-    fn run(&self, job: &mut Job) -> Result<Findings> {
+    fn chains(&self) -> Option<ChainTuning> {
+        Some(self.settings.tuning())
+    }
+
+    fn run(&self, job: &mut Job) -> Result<()> {
         let trial = job.trial;
         let posterior = trial.posterior()?;
         let parameters = trial.model.names().len();
-        let (chains, warmup) = (self.settings.chains.get(), self.settings.warmup.get());
-        let mut chains = ChainSum::new(posterior.joint().names(), chains, warmup);
         let plan = ChainPlan {
             tuning: self.settings.tuning(),
             draws: job.draws() as usize,
@@ -187,7 +186,6 @@ impl Prepared for Chains {
         };
         let mut index = 0;
         posterior.nuts(&plan, |draw| {
-            chains.add(&draw);
             let sample = Sample {
                 index,
                 objective: -draw.log_density,
@@ -200,10 +198,7 @@ impl Prepared for Chains {
             index += 1;
             let model = trial.model.as_ref();
             let densities = job.test.map(|test| log_densities(model, parameters, &sample.theta, test));
-            (job.on_progress)(1);
-            (job.sink)(Made::Drawn { sample, log_weight: 0.0, densities })
-        })?;
-        let chains = Some(job.machine.pool.install(|| chains.report()));
-        Ok(Findings { chains, ..Findings::default() })
+            job.sink.put(Made::Drawn { sample, log_weight: 0.0, densities })
+        })
     }
 }

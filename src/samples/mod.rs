@@ -20,6 +20,7 @@ pub use write::Writer;
 
 use std::path::Path;
 
+use crate::bytes::{Bytes, bytes};
 use crate::config::printable;
 use crate::error::Error;
 use crate::optim::Status;
@@ -61,6 +62,19 @@ pub struct Sample {
     pub status: Status,
     /// The statistics of the method.
     pub extra: Vec<f64>,
+}
+
+bytes!(Sample { index, theta, objective, restart, iterations, status, extra });
+
+impl Bytes for Status {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.code().put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Status> {
+        let code = f64::take(from)?;
+        Status::ALL.into_iter().find(|status| status.code() == code)
+    }
 }
 
 impl Sample {

@@ -345,7 +345,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::runner::run_repeat;
+    use crate::run::run_repeat;
+    use crate::samples::Sample;
 
     thread_local! {
         /// How often this thread has built data and models.
@@ -366,7 +367,7 @@ mod tests {
         let study = Study::new(document, experiment, SearchPath::default()).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let run = |study: &Study, repeat: usize| {
-            run_repeat(study, repeat, &pool, &AtomicBool::new(false), |_| Ok(()), |_| ()).unwrap();
+            run_repeat(study, repeat, &pool, &AtomicBool::new(false), &mut |_: Sample| Ok(())).unwrap();
         };
         match study.settings().len() {
             0 => (0..study.repeats()).for_each(|repeat| run(&study, repeat)),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support::*;
 use ndarray::{Array1, Array2};
-use npl::bayes::importance::{NEGLIGIBLE, Proposal, Weighing};
+use npl::bayes::importance::{NEGLIGIBLE, Proposal, Weighing, WeightSums};
 use npl::bayes::{LogDensity, Posterior};
 use npl::data::Dataset;
 use npl::init::Dist;
@@ -251,7 +251,13 @@ fn the_evidence_of_a_mixture_is_normalised() {
     let (seed, pool, cancel) = (Seed(1), pool(2), AtomicBool::new(false));
     let joint = joint.as_ref();
     let weighing = Weighing { joint, proposal: &proposal, draws: 40_000, seed, pool: &pool, cancel: &cancel };
-    let weights = weighing.sample(|_| (), |_| Ok(()), |_| ()).unwrap();
+    let mut weights = WeightSums::default();
+    let add = |_, log_weight, draw: Option<_>| {
+        weights.add(log_weight, draw.is_some());
+        Ok(())
+    };
+    weighing.sample(|_| (), add).unwrap();
+    let weights = weights.weights();
     let error = (1.0 / weights.ess).sqrt();
     assert!((weights.log_evidence - exact).abs() < LIMIT * error, "{} for {exact}", weights.log_evidence);
     assert!(error < 0.02, "{weights:?}");
@@ -280,12 +286,12 @@ fn only_draws_without_weight_are_dropped_and_in_the_same_way_by_any_threads() {
     let proposal = Proposal::new(Spike.blocks(), &[("x".to_owned(), normal)].into()).unwrap();
     let cancel = AtomicBool::new(false);
     let run = |threads: usize| {
-        let mut kept = Vec::new();
-        let keep = |d: npl::bayes::importance::WeightedDraw<()>| {
-            kept.push((d.index, d.log_weight.to_bits()));
+        let (mut kept, mut weights) = (Vec::new(), WeightSums::default());
+        let keep = |index: u64, log_weight: f64, draw: Option<_>| {
+            weights.add(log_weight, draw.is_some());
+            kept.extend(draw.map(|_| (index, log_weight.to_bits())));
             Ok(())
         };
-        let mut done = 0;
         let pool = pool(threads);
         let weighing = Weighing {
             joint: &Spike,
@@ -295,9 +301,9 @@ fn only_draws_without_weight_are_dropped_and_in_the_same_way_by_any_threads() {
             pool: &pool,
             cancel: &cancel,
         };
-        let weights = weighing.sample(|_| (), keep, |more| done += more);
-        assert_eq!(done, 10_000);
-        (weights.unwrap(), kept)
+        weighing.sample(|_| (), keep).unwrap();
+        assert_eq!(weights.weights().draws, 10_000);
+        (weights.weights(), kept)
     };
     let (weights, kept) = run(1);
     assert_eq!(run(2), (weights, kept.clone()));

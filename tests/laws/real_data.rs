@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use npl::config::{Document, Experiment};
 use npl::data::files::SearchPath;
-use npl::runner::run_repeat;
+use npl::run::run_repeat;
 use npl::samples::Sample;
 use npl::study::Study;
 
@@ -40,7 +40,8 @@ fn the_toy_mixture_has_the_papers_predictive_density() {
     let Some(folder) = folder_with("toy/gmm_toy_sep_train.csv") else { return };
     let study = shipped("gmm_toy_fixed.toml", folder, &["sampler.B=1000"]);
     let repeat =
-        run_repeat(&study, 0, &crate::support::pool(2), &AtomicBool::new(false), |_| Ok(()), |_| ()).unwrap();
+        run_repeat(&study, 0, &crate::support::pool(2), &AtomicBool::new(false), &mut |_: Sample| Ok(()))
+            .unwrap();
     let lppd = repeat.lppd.expect("there are test rows");
     assert!((lppd.value + 1.7984).abs() < 1.6e-3, "{lppd:?}");
 }
@@ -70,14 +71,14 @@ fn the_mixture_of_digits_keeps_five_components() {
     let study = shipped("mnist.toml", folder, &["sampler.B=4"]);
     let trial = study.trial(0).unwrap();
     assert_eq!((trial.train.n(), trial.test.as_ref().unwrap().n(), trial.train.d()), (10_000, 2_500, 784));
-    let five_live = |draw: Sample| {
+    let mut five_live = |draw: Sample| {
         let mut weights = draw.theta[..10].to_vec();
         weights.sort_unstable_by(f64::total_cmp);
         assert!(weights[4] < 0.005 && weights[5] > 0.05, "{weights:?}");
         Ok(())
     };
     let repeat =
-        run_repeat(&study, 0, &crate::support::pool(2), &AtomicBool::new(false), five_live, |_| ()).unwrap();
+        run_repeat(&study, 0, &crate::support::pool(2), &AtomicBool::new(false), &mut five_live).unwrap();
     let lppd = repeat.lppd.expect("there are test rows");
     assert!((1900.0..2300.0).contains(&lppd.value), "{lppd:?}");
 }

@@ -23,7 +23,7 @@ use npl::optim::Optimiser;
 use npl::process::{Measure, Prior};
 use npl::report::Repeat;
 use npl::rng::Seed;
-use npl::runner::run_repeat;
+use npl::run::run_repeat;
 use npl::samples::Sample;
 use npl::study::Study;
 
@@ -57,12 +57,12 @@ pub fn study(toml: &str) -> Study {
 /// Report and draws of an experiment.
 pub fn run_with_report(toml: &str) -> (Repeat, Vec<Sample>) {
     let mut draws = Vec::new();
-    let keep = |draw| {
+    let mut keep = |draw| {
         draws.push(draw);
         Ok(())
     };
     let cancel = AtomicBool::new(false);
-    let report = run_repeat(&study(toml), 0, &pool(2), &cancel, keep, |_| ()).expect("the run succeeds");
+    let report = run_repeat(&study(toml), 0, &pool(2), &cancel, &mut keep).expect("the run succeeds");
     (report, draws)
 }
 

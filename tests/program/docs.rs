@@ -157,8 +157,8 @@ impl<'a> Reference<'a> {
 #[test]
 fn the_config_reference_is_current() {
     let schema = npl::config::schema();
-    let mut reference = Reference { schema: &schema, out: String::new() };
-    reference.table("experiment", &schema);
+    let mut reference = Reference { schema: schema, out: String::new() };
+    reference.table("experiment", schema);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md");
     let text = std::fs::read_to_string(&path).unwrap();
     let (intro, old) = text.split_once(MARKER).expect("docs/config.md has the marker line");

@@ -1,0 +1,142 @@
+//! What is summed up over draws: of a chunk, or of a round.
+
+use crate::bayes::importance::WeightSums;
+use crate::bytes::bytes;
+use crate::config::{EvaluateConfig, Metric};
+use crate::data::Dataset;
+use crate::evaluate::{Dealing, OnTest, Sparsity};
+use crate::method::{Made, Trial};
+use crate::model::{Model, Response};
+use crate::report::{DiagnosticsSum, Repeat};
+use crate::samples::Kinship;
+
+/// Sums over draws, in the order of the draws. Those of chunks are folded in the order of the chunks, so that no bit of
+/// them depends on threads, or on when a run was interrupted.
+#[derive(Clone, Debug)]
+pub struct Sums {
+    diagnostics: DiagnosticsSum,
+    on_test: Option<OnTest>,
+    sparsity: Option<Sparsity>,
+    weights: Option<WeightSums>,
+}
+
+bytes!(Sums { diagnostics, on_test, sparsity, weights });
+
+/// What is computed of the draws of a round: all metrics that are asked for, or, if none are named, that apply.
+pub struct Scores<'a> {
+    wanted: Option<&'a [Metric]>,
+    model: &'a dyn Model,
+    /// The test rows, if anything is asked of them.
+    pub test: Option<&'a Dataset>,
+    restarts: usize,
+    dealing: Dealing,
+    epsilon: Option<f64>,
+    weighted: bool,
+}
+
+impl<'a> Scores<'a> {
+    pub fn new(evaluate: &'a EvaluateConfig, draws: u64, trial: &'a Trial) -> Scores<'a> {
+        let mut scores = Scores {
+            wanted: evaluate.metrics.as_deref(),
+            model: trial.model.as_ref(),
+            test: None,
+            restarts: trial.restarts(),
+            dealing: match trial.relation.draws {
+                Kinship::Chains { .. } => Dealing::InRuns(draws),
+                Kinship::Independent | Kinship::Weighted => Dealing::InTurn,
+            },
+            epsilon: evaluate.epsilon.map(|e| e.get()),
+            weighted: trial.relation.draws == Kinship::Weighted,
+        };
+        if [Metric::Lppd, Metric::Mse, Metric::Accuracy].into_iter().any(|m| scores.wants(m)) {
+            scores.test = trial.test.as_deref().filter(|_| scores.model.is_likelihood());
+        }
+        scores
+    }
+
+    fn wants(&self, metric: Metric) -> bool {
+        self.wanted.is_none_or(|m| m.contains(&metric))
+    }
+
+    /// Sums over no draws.
+    pub fn none(&self) -> Sums {
+        let coefficients = self.model.coefficients().filter(|_| self.wants(Metric::Sparsity));
+        Sums {
+            diagnostics: DiagnosticsSum::default(),
+            on_test: self.test.map(|test| OnTest::new(test.n(), self.restarts, self.dealing)),
+            sparsity: coefficients
+                .zip(self.epsilon)
+                .map(|(range, epsilon)| Sparsity::new(range, epsilon, self.dealing)),
+            weights: self.weighted.then(WeightSums::default),
+        }
+    }
+
+    /// Adds a draw.
+    pub fn add(&self, made: &Made, sums: &mut Sums) {
+        match made {
+            Made::Found(draw, densities) => {
+                sums.diagnostics.add(self.model, draw);
+                if let (Some(on_test), Some(densities)) = (&mut sums.on_test, densities) {
+                    on_test.add(draw, densities);
+                }
+                if let Some(sparsity) = sums.sparsity.as_mut().filter(|_| !draw.failed()) {
+                    sparsity.add(draw.index, 0.0, &draw.minimum.theta);
+                }
+            }
+            Made::Drawn { sample, log_weight, densities } => {
+                sums.diagnostics.add_sample(sample);
+                if let (Some(on_test), Some(densities)) = (&mut sums.on_test, densities) {
+                    on_test.add_one(sample.index, *log_weight, densities);
+                }
+                if let Some(sparsity) = &mut sums.sparsity {
+                    sparsity.add(sample.index, *log_weight, &sample.theta);
+                }
+                sums.weights.iter_mut().for_each(|weights| weights.add(*log_weight, true));
+            }
+            Made::Dropped { log_weight, .. } => {
+                sums.weights.iter_mut().for_each(|weights| weights.add(*log_weight, false));
+            }
+        }
+    }
+
+    /// The numbers of a round.
+    pub fn report(&self, sums: &Sums, facts: Repeat) -> Repeat {
+        let mut report = Repeat {
+            sparsity: sums.sparsity.as_ref().map(Sparsity::estimate),
+            diagnostics: sums.diagnostics.diagnostics(),
+            by_restarts: sums.on_test.as_ref().map(OnTest::by_restarts).unwrap_or_default(),
+            ..facts
+        };
+        report.diagnostics.importance = sums.weights.map(|weights| weights.weights());
+        if let (Some(on_test), Some(test)) = (&sums.on_test, self.test) {
+            let predictive = on_test.predictive();
+            match test.y.as_ref().filter(|_| self.model.response() == Some(Response::Binary)) {
+                Some(y) => {
+                    let [lppd, mse, accuracy] =
+                        predictive.classification(y.as_slice().expect("responses are contiguous"));
+                    report.lppd = self.wants(Metric::Lppd).then_some(lppd);
+                    report.mse = self.wants(Metric::Mse).then_some(mse);
+                    report.accuracy = self.wants(Metric::Accuracy).then_some(accuracy);
+                }
+                None => report.lppd = Some(predictive.lppd()),
+            }
+        }
+        report
+    }
+}
+
+impl Sums {
+    /// Adds the sums of the draws that come next.
+    pub fn fold(&mut self, next: &Sums) {
+        self.diagnostics.fold(&next.diagnostics);
+        if let (Some(sum), Some(next)) = (&mut self.on_test, &next.on_test) {
+            sum.fold(next);
+        }
+        if let (Some(sum), Some(next)) = (&mut self.sparsity, &next.sparsity) {
+            sum.fold(next);
+        }
+        if let (Some(sum), Some(next)) = (&mut self.weights, &next.weights) {
+            sum.fold(next);
+        }
+    }
+}
