@@ -35,7 +35,7 @@ const LISTED: usize = 20;
 
 pub fn check(args: CheckArgs) -> Result<()> {
     let Some(config) = args.config.filter(|_| !args.schema) else {
-        return print((serde_json::to_string_pretty(npl::config::schema())? + "\n").as_bytes());
+        return print((serde_json::to_string_pretty(npl::experiment::schema())? + "\n").as_bytes());
     };
     let study = load(&config, &args.overrides, &[])?;
     let pool = pool(&args.overrides)?;

@@ -14,9 +14,10 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use clap::CommandFactory;
-use npl::config::{Document, Experiment, nearest, printable};
+use npl::config::{Document, nearest, printable};
 use npl::data::files::SearchPath;
 use npl::error::Error;
+use npl::experiment::Experiment;
 use npl::kernel::Level;
 use npl::model::STARTERS;
 use npl::report::Report;

@@ -176,6 +176,28 @@ impl Read for Limited<'_> {
     }
 }
 
+/// A file that went into the study.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Input {
+    pub path: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+impl Input {
+    pub fn new(path: &Path, fingerprint: Fingerprint) -> Input {
+        let Fingerprint { bytes, sha256 } = fingerprint;
+        Input { path: path.display().to_string(), bytes, sha256 }
+    }
+
+    /// A file that is read by someone else.
+    pub fn of(path: &Path) -> Result<Input> {
+        let fail =
+            |e: std::io::Error| Error::input(format!("{}: {e}", printable(&path.display().to_string())));
+        Ok(Input::new(path, fingerprint(path).map_err(fail)?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Begin, Case, Effort, Findings, Inference, Job, Made, Prepared, conventional, log_densities};
 use crate::bayes::advi::{Fit, Tuning};
-use crate::config::{Count, Experiment, Positive};
+use crate::config::{Count, Positive};
 use crate::data::Dataset;
 use crate::error::Result;
+use crate::experiment::Experiment;
 use crate::init::Init;
 use crate::model::Model;
 use crate::optim::Status;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::{Findings, Job, Made, Prepared, Trial};
 use crate::bootstrap::{Draw, Plan, Scheme, posterior_bootstrap};
-use crate::config::{Count, Experiment, FixedInitConfig};
+use crate::config::Count;
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::evaluate::densities;
+use crate::experiment::{Experiment, FixedInitConfig};
 use crate::init::default_dist;
 use crate::model::{Model, Support};
 use crate::process::Prior;

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Begin, Case, Effort, Inference, Job, Made, Prepared, Say, conventional, log_densities};
 use crate::bayes::importance::{Proposal, Weighing, WeightedDraw};
-use crate::config::Experiment;
 use crate::data::Dataset;
 use crate::error::Result;
+use crate::experiment::Experiment;
 use crate::init::Dist;
 use crate::model::Model;
 use crate::optim::Status;

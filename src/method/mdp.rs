@@ -13,9 +13,10 @@ use super::{
     Case, Effort, Findings, Inference, Job, Machine, Prepared, ReadyTrial, Say, Trial, bootstrap, nuts,
 };
 use crate::bayes::ChainPlan;
-use crate::config::{Experiment, printable};
+use crate::config::printable;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
+use crate::experiment::Experiment;
 use crate::init::Init;
 use crate::model::{Model, Response};
 use crate::process::{BaseMeasure, Prior, Pseudo, Truncation};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::start::Start;
 use super::{Case, Effort, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
-use crate::config::Experiment;
 use crate::error::Result;
+use crate::experiment::Experiment;
 use crate::model::Model;
 use crate::process::{Prior, Truncation};
 use crate::samples::Relation;

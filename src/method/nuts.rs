@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Begin, Case, Effort, Inference, Job, Made, Prepared, Say, conventional, log_densities};
 use crate::bayes::{ChainPlan, ChainTuning};
-use crate::config::{Count, Experiment, OpenUnit};
+use crate::config::{Count, OpenUnit};
 use crate::data::Dataset;
 use crate::error::Result;
+use crate::experiment::Experiment;
 use crate::init::Init;
 use crate::model::Model;
 use crate::optim::Status;

@@ -1,9 +1,10 @@
 //! The prior of the bootstrap, F ~ DP(α, F_π), from the experiment.
 
 use super::Case;
-use crate::config::{Count, OpenUnit, PriorConfig, TruncationConfig};
+use crate::config::{Count, OpenUnit};
 use crate::data::Dataset;
 use crate::error::Result;
+use crate::experiment::{PriorConfig, TruncationConfig};
 use crate::process::{BaseMeasure, Prior, Truncation, base};
 
 /// Adaptive stick-breaking where the config leaves the truncation open.

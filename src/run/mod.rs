@@ -20,8 +20,8 @@ pub use files::Options;
 pub use fold::Fold;
 pub use sums::{Scores, Sums};
 
-use crate::config::PathConfig;
 use crate::error::Result;
+use crate::experiment::PathConfig;
 use crate::method::{Findings, Job, Machine, Made, Sink, Trial};
 use crate::path::PathPoint;
 use crate::report::{Diagnostics, Observations, PathReport, Repeat, Report};

@@ -2,9 +2,9 @@
 
 use crate::bayes::importance::WeightSums;
 use crate::bytes::bytes;
-use crate::config::{EvaluateConfig, Metric};
 use crate::data::Dataset;
 use crate::evaluate::{Dealing, OnTest, Sparsity};
+use crate::experiment::{EvaluateConfig, Metric};
 use crate::method::{Made, Trial};
 use crate::model::{Model, Response};
 use crate::report::{DiagnosticsSum, Repeat};

@@ -10,12 +10,12 @@ pub use draws::DrawFile;
 use serde::{Deserialize, Serialize};
 
 use crate::config::printable;
+use crate::data::files::Input;
 use crate::data::files::fingerprint;
 use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::report::Report;
 use crate::samples::{Format, Relation, Samples};
-use crate::study::Input;
 
 /// Where draws are if nothing else is asked for.
 pub const SAMPLES: &str = "samples.csv";

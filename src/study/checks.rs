@@ -1,6 +1,7 @@
 //! Everything that can be said of an experiment without reading a file or building a model.
 
-use crate::config::{Count, Document, Experiment, FixedInitConfig, PathConfig, Problem, printable};
+use crate::config::{Count, Document, Problem, printable};
+use crate::experiment::{Experiment, FixedInitConfig, PathConfig};
 use crate::method::Method;
 use crate::model::ModelConfig;
 use crate::samples::Format;

@@ -1,33 +1,23 @@
 //! The files of an experiment, read and prepared once; and the rows of each repeat.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use ndarray::Array1;
 
-use crate::config::{
-    CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse, printable,
-};
+use crate::config::printable;
 use crate::data::design::DesignColumns;
-use crate::data::files::{Fingerprint, SearchPath, fingerprint};
+use crate::data::files::{Input, SearchPath};
 use crate::data::prepare::{self, Frame, Notes, Recipe};
 use crate::data::split::{split, split_clusters};
 use crate::data::table::Table;
 use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
 use crate::error::{Error, Result};
+use crate::experiment::{CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse};
 use crate::model::regression::Family;
 use crate::model::{Logistic, Poisson, weibull};
 use crate::process::base::BaseConfig;
 use crate::rng::{Purpose, Rng, Seed};
-
-/// A file that went into the study.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Input {
-    pub path: String,
-    pub bytes: u64,
-    pub sha256: String,
-}
 
 /// The rows of a repeat.
 #[derive(Clone)]
@@ -376,18 +366,4 @@ fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng) ->
     };
     let drawn = Dataset::new(data.x.clone(), Some(y), data.columns.clone());
     Ok(drawn.with_design(data.design.clone()).with_event(event))
-}
-
-impl Input {
-    fn new(path: &Path, fingerprint: Fingerprint) -> Input {
-        let Fingerprint { bytes, sha256 } = fingerprint;
-        Input { path: path.display().to_string(), bytes, sha256 }
-    }
-
-    /// A file that is read by someone else.
-    pub fn of(path: &Path) -> Result<Input> {
-        let fail =
-            |e: std::io::Error| Error::input(format!("{}: {e}", printable(&path.display().to_string())));
-        Ok(Input::new(path, fingerprint(path).map_err(fail)?))
-    }
 }

@@ -5,14 +5,14 @@ mod load;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub use load::Input;
 use load::{Rows, Sources};
 
-use crate::config::{Document, Experiment, Metric, PathConfig, Problem, Scalar, nearest, printable};
+use crate::config::{Document, Problem, Scalar, nearest, printable};
 use crate::data::Dataset;
-use crate::data::files::SearchPath;
+use crate::data::files::{Input, SearchPath};
 use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
+use crate::experiment::{Experiment, Metric, PathConfig};
 use crate::method::{Case, Inference, prior, start_files};
 pub use crate::method::{ReadyTrial, Trial};
 use crate::model::{Context, Model, Response};

@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support::*;
 
-use npl::config::{Document, Experiment};
+use npl::config::Document;
 use npl::data::files::SearchPath;
+use npl::experiment::Experiment;
 use npl::model::STARTERS;
 use npl::process::{Measure, base};
 use npl::study::{ReadyTrial, Study};

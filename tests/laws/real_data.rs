@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use npl::config::{Document, Experiment};
+use npl::config::Document;
 use npl::data::files::SearchPath;
+use npl::experiment::Experiment;
 use npl::run::run_repeat;
 use npl::samples::Sample;
 use npl::study::Study;

@@ -14,9 +14,10 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 use tempfile::NamedTempFile;
 
 use npl::bootstrap::{Draw, Plan, Scheme, posterior_bootstrap};
-use npl::config::{Document, Experiment};
+use npl::config::Document;
 use npl::data::Dataset;
 use npl::data::files::SearchPath;
+use npl::experiment::Experiment;
 use npl::init::{Dist, Init};
 use npl::model::{Context, Model, ModelConfig};
 use npl::optim::Optimiser;

@@ -156,7 +156,7 @@ impl<'a> Reference<'a> {
 
 #[test]
 fn the_config_reference_is_current() {
-    let schema = npl::config::schema();
+    let schema = npl::experiment::schema();
     let mut reference = Reference { schema: schema, out: String::new() };
     reference.table("experiment", schema);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md");
@@ -186,7 +186,7 @@ fn every_shipped_experiment_is_valid() {
             let text = std::fs::read_to_string(&path).unwrap();
             let document = npl::config::Document::parse("x.toml", &text, &[]).unwrap();
             document
-                .decode::<npl::config::Experiment>()
+                .decode::<npl::experiment::Experiment>()
                 .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             seen += 1;
         }

@@ -4,6 +4,7 @@ mod arviz;
 mod bad_inputs;
 mod bench_vs_python;
 mod cli;
+mod directions;
 mod docs;
 mod facts;
 #[cfg(unix)]

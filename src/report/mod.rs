@@ -1,5 +1,7 @@
 //! What a run says about itself: one entry per repeat, and mean, sd and standard error over repeats.
 
+mod warnings;
+
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +22,7 @@ use crate::model::Model;
 use crate::optim::Status;
 use crate::restarts::{Adequacy, AdequacySum};
 use crate::samples::{Relation, Sample};
-use crate::warnings::warnings;
+use warnings::warnings;
 
 /// Header of `report.csv`.
 pub const HEADER: &str = "repeat,seed,method,n_train,n_test,draws,lppd,mse,accuracy,sparsity,seconds";

@@ -1,6 +1,8 @@
 //! Predictive performance on test data (supplement E.3.1), and sparsity, summed up draw by draw: neither draws nor an
 //! array of draws by test rows is kept.
 
+mod tally;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use crate::kernel::Level;
 use crate::kernel::log_sums::log_add;
 use crate::math::{log_add_exp, mean};
 use crate::model::Model;
-use crate::tally::Tally;
+use tally::Tally;
 
 /// A number and its Monte Carlo standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
