@@ -100,7 +100,7 @@ impl Run<'_> {
         let kept = self.kept();
         let path = match kept {
             Some(_) => {
-                let mut file = AtomicFile::create(&folder.file(store::PATH))?;
+                let mut file = folder.create(store::PATH)?;
                 file.put(|out| writeln!(out, "{}", crate::path::HEADER))?;
                 Some(file)
             }
@@ -121,7 +121,7 @@ impl Run<'_> {
         let seconds = clock.elapsed().as_secs_f64();
         let files = self.write(folder, options, both.files, &report)?;
         let manifest = self.manifest(folder, options, &report, &files, (wall, seconds))?;
-        store::write_file(&folder.file(store::MANIFEST), &json(&manifest)?)?;
+        folder.write(store::MANIFEST, &json(&manifest)?)?;
         Ok(report)
     }
 
@@ -145,19 +145,19 @@ impl Run<'_> {
         names.extend(elbo.is_some().then(|| store::ELBO.to_owned()));
         folder.begin_replacing(&names)?;
         // The experiment comes first: a run that dies here is known for what it was, and may be run again.
-        store::write_file(&folder.file(store::CONFIG), &options.resolved)?;
+        folder.write(store::CONFIG, &options.resolved)?;
         let summaries = settled.map(|(draws, summaries)| draws.commit().map(|()| summaries)).transpose()?;
         match path {
             Some(path) => path.commit()?,
             None => {
                 let text = Summary::table(summaries.as_deref().unwrap_or_default());
-                store::write_file(&folder.file(store::SUMMARY), &text)?;
+                folder.write(store::SUMMARY, &text)?;
             }
         }
         let lines = report.repeats.iter().map(|r| r.line(&report.method) + "\n").collect::<String>();
-        store::write_file(&folder.file(store::REPORT), &format!("{HEADER}\n{lines}"))?;
-        store::write_file(&folder.file(store::REPORT_JSON), &json(report)?)?;
-        elbo.map_or(Ok(()), |text| store::write_file(&folder.file(store::ELBO), &text))?;
+        folder.write(store::REPORT, &format!("{HEADER}\n{lines}"))?;
+        folder.write(store::REPORT_JSON, &json(report)?)?;
+        elbo.map_or(Ok(()), |text| folder.write(store::ELBO, &text))?;
         Ok(names)
     }
 
@@ -170,7 +170,7 @@ impl Run<'_> {
         (started, seconds): (SystemTime, f64),
     ) -> Result<Manifest> {
         let samples = &self.study.experiment.output.samples;
-        let hash = |name: &String| Ok((name.clone(), store::sha256(&folder.file(name))?));
+        let hash = |name: &String| Ok((name.clone(), folder.sha256(name)?));
         let mut status = BTreeMap::new();
         for (name, count) in report.repeats.iter().flat_map(|r| &r.diagnostics.status) {
             *status.entry(name.clone()).or_insert(0) += count;
@@ -204,4 +204,83 @@ fn unix(time: SystemTime) -> u64 {
 fn json(value: &impl serde::Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Error::Failed(e.to_string()))?;
     Ok(text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::config::Document;
+    use crate::data::files::SearchPath;
+    use crate::store::faulty::{Fault, FaultyDisk};
+    use crate::store::{Disk, RealDisk};
+    use crate::study::Study;
+
+    const TOY: &str = "name = \"x\"\nseed = 1\n[data.simulate.normal]\nn = 20\nmean = 0.0\nsd = 1.0\n[model.normal]\nsigma2 = 1.0\n\
+                       [sampler]\nB = 40\n";
+    const PATH: &str =
+        "[path]\nparameter = \"model.normal.sigma2\"\nvalues = [1.0, 2.0]\nkeep = [\"theta\"]\n";
+
+    /// Runs an experiment into a folder on this disk.
+    fn run(text: &str, folder: &Path, disk: Arc<dyn Disk>) -> Result<Report> {
+        let document = Document::parse("x.toml", text, &[]).unwrap();
+        let experiment = document.decode().unwrap();
+        let study = Study::new(document, experiment, SearchPath::default()).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let cancel = AtomicBool::new(false);
+        let run = Run::new(&study, &pool, &cancel)?;
+        let resolved = toml::to_string(&study.experiment).unwrap();
+        let samples = &study.experiment.output.samples;
+        let folder = RunDir::open_on(disk, folder, samples, &resolved, study.inputs(), true)?;
+        let options = Options { names: NameStyle::Dot, resolved, command: Vec::new() };
+        run.into_folder(&folder, &options, &mut |_: Sample| Ok(()))
+    }
+
+    /// A folder with a manifest has every file that it lists, as it was written; whose results they are.
+    fn results(folder: &Path) -> Option<usize> {
+        let manifest = store::read_manifest(folder).ok()?;
+        let held = RunDir::open(folder, "samples.csv", "", &[], true).unwrap();
+        for (name, hash) in &manifest.outputs {
+            assert_eq!(held.sha256(name).ok().as_ref(), Some(hash), "{name}");
+        }
+        Some(manifest.draws)
+    }
+
+    /// Whatever call fails, once or for good, a run that failed says so and leaves the results that there were, or none.
+    #[test]
+    fn no_fault_of_the_disk_leaves_a_result_that_looks_whole() {
+        let old = TOY.replace("B = 40", "B = 7");
+        let endings = ["", "[output]\nsamples = \"d.npy\"\n", "[output]\nsamples = \"d.csv.gz\"\n", PATH];
+        let cases =
+            endings.iter().flat_map(|end| [Fault::Once as fn(usize) -> Fault, Fault::From].map(|f| (end, f)));
+        for (ending, fault) in cases {
+            for k in 1.. {
+                let folder = tempfile::tempdir().unwrap();
+                let disk = FaultyDisk::new(fault(k));
+                // Every other time there are older results to replace.
+                let before = (k % 2 == 0).then(|| run(&old, folder.path(), Arc::new(RealDisk)).unwrap());
+                let ended = run(&format!("{TOY}{ending}"), folder.path(), Arc::new(disk.clone()));
+                let found = results(folder.path());
+                match ended {
+                    Ok(_) => assert_eq!(found, Some(40), "{ending}: call {k}"),
+                    Err(error) => {
+                        assert_eq!(error.exit_code(), 1, "{error}");
+                        let kept = before.as_ref().map(|_| 7);
+                        assert!(
+                            found.is_none() || found == kept,
+                            "{ending}: call {k} of {}: {found:?}",
+                            disk.calls()
+                        );
+                    }
+                }
+                if disk.calls() < k {
+                    assert!(k > 20, "{k} calls make no run");
+                    break;
+                }
+            }
+        }
+    }
 }

@@ -1,6 +1,5 @@
 //! Draws on their way into the run directory.
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -30,8 +29,14 @@ struct Target {
 }
 
 impl Target {
-    fn create(path: PathBuf, format: Format, columns: &[String], rows: usize) -> Result<Target> {
-        let file = AtomicFile::create(&path)?;
+    fn create(
+        folder: &RunDir,
+        name: &str,
+        format: Format,
+        columns: &[String],
+        rows: usize,
+    ) -> Result<Target> {
+        let (path, file) = (folder.file(name), folder.create(name)?);
         let writer = Writer::new(file, format, columns, rows).map_err(|e| Error::write(&path, e))?;
         Ok(Target { path, format, writer })
     }
@@ -45,9 +50,7 @@ impl Target {
         let failed = |e| Error::write(&self.path, e);
         let mut file = self.writer.finish().map_err(failed)?;
         if let (Format::Npy, Some((rows, columns))) = (self.format, rows) {
-            file.flush().map_err(failed)?;
-            let mut start = OpenOptions::new().write(true).open(&file.temporary).map_err(failed)?;
-            samples::npy_header(&mut start, rows, columns).map_err(failed)?;
+            file.mend(|start| samples::npy_header(start, rows, columns))?;
         }
         Ok(file)
     }
@@ -63,11 +66,11 @@ impl DrawFile {
         rows: usize,
     ) -> Result<DrawFile> {
         let format = Format::of(name).map_err(|why| Error::input(format!("{name}: the name {why}")))?;
-        let samples = Target::create(folder.file(name), format, &columns, rows)?;
+        let samples = Target::create(folder, name, format, &columns, rows)?;
         let names = match format.names_file(name) {
             Some(names) => {
                 let path = folder.file(&names);
-                let mut file = AtomicFile::create(&path)?;
+                let mut file = folder.create(&names)?;
                 let written = serde_json::to_writer_pretty(&mut file, &columns).map_err(Into::into);
                 written.and_then(|()| file.write_all(b"\n")).map_err(|e| Error::write(&path, e))?;
                 Some(file)
@@ -76,7 +79,7 @@ impl DrawFile {
         };
         let spool = match format {
             Format::Npy => None,
-            _ => Some(Target::create(folder.file(SPOOL), Format::Npy, &columns, rows)?),
+            _ => Some(Target::create(folder, SPOOL, Format::Npy, &columns, rows)?),
         };
         Ok(DrawFile { columns, samples, names, spool, kinship, announced: rows, written: 0 })
     }

@@ -1,17 +1,22 @@
 //! The run directory, and the only place that writes files: a result file is absent or whole.
 
+mod disk;
 mod draws;
+#[cfg(test)]
+pub mod faulty;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+pub use disk::{Disk, Lock, Output, RealDisk};
 pub use draws::DrawFile;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::config::printable;
 use crate::data::files::Input;
-use crate::data::files::fingerprint;
 use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::report::Report;
@@ -33,28 +38,36 @@ const LOCK: &str = ".npl.lock";
 
 /// A file that appears under its name only when it is complete and on disk.
 pub struct AtomicFile {
+    disk: Arc<dyn Disk>,
     path: PathBuf,
     temporary: PathBuf,
-    writer: Option<BufWriter<File>>,
+    writer: Option<BufWriter<Box<dyn Output>>>,
 }
 
 impl AtomicFile {
     pub fn create(path: &Path) -> Result<AtomicFile> {
+        AtomicFile::create_on(Arc::new(RealDisk), path)
+    }
+
+    pub fn create_on(disk: Arc<dyn Disk>, path: &Path) -> Result<AtomicFile> {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
         // A left-over of a dead process with our number is ours to remove; anything else is not followed.
-        let _ = fs::remove_file(&temporary);
-        let file = OpenOptions::new().write(true).create_new(true).open(&temporary);
-        let file = file.map_err(|e| Error::write(path, e))?;
-        Ok(AtomicFile {
-            path: path.to_owned(),
-            temporary,
-            writer: Some(BufWriter::with_capacity(1 << 18, file)),
-        })
+        let _ = disk.remove(&temporary);
+        let file = disk.create(&temporary).map_err(|e| Error::write(path, e))?;
+        let writer = Some(BufWriter::with_capacity(1 << 18, file));
+        Ok(AtomicFile { disk, path: path.to_owned(), temporary, writer })
     }
 
-    fn writer(&mut self) -> &mut BufWriter<File> {
+    fn writer(&mut self) -> &mut BufWriter<Box<dyn Output>> {
         self.writer.as_mut().expect("open until it is committed")
+    }
+
+    /// Writes over the first bytes.
+    fn mend(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        let flushed = self.writer().flush();
+        let mended = flushed.and_then(|()| write(&mut self.disk.reopen(&self.temporary)?));
+        mended.map_err(|e| Error::write(&self.path, e))
     }
 
     /// Writes, naming the file in any error.
@@ -65,7 +78,7 @@ impl AtomicFile {
     /// To disk, but not yet under its name: a full disk shows here, while older results are still untouched.
     pub fn settle(&mut self) -> Result<()> {
         let writer = self.writer();
-        let settled = writer.flush().and_then(|()| writer.get_ref().sync_all());
+        let settled = writer.flush().and_then(|()| writer.get_mut().sync());
         settled.map_err(|e| Error::write(&self.path, e))
     }
 
@@ -73,9 +86,8 @@ impl AtomicFile {
     pub fn commit(mut self) -> Result<()> {
         let writer = self.writer.take().expect("open until it is committed");
         let finish = || -> io::Result<()> {
-            let file = writer.into_inner().map_err(|e| e.into_error())?;
-            file.sync_all()?;
-            fs::rename(&self.temporary, &self.path)
+            writer.into_inner().map_err(|e| e.into_error())?.sync()?;
+            self.disk.rename(&self.temporary, &self.path)
         };
         finish().map_err(|e| Error::write(&self.path, e))
     }
@@ -95,22 +107,26 @@ impl Drop for AtomicFile {
     fn drop(&mut self) {
         drop(self.writer.take());
         // Gone already if the file was committed.
-        let _ = fs::remove_file(&self.temporary);
+        let _ = self.disk.remove(&self.temporary);
     }
 }
 
 /// Writes a whole small file.
 pub fn write_file(path: &Path, text: &str) -> Result<()> {
-    let mut file = AtomicFile::create(path)?;
+    write_whole(AtomicFile::create(path)?, text)
+}
+
+fn write_whole(mut file: AtomicFile, text: &str) -> Result<()> {
     file.put(|out| out.write_all(text.as_bytes()))?;
     file.commit()
 }
 
 /// A run directory that this process alone writes to.
 pub struct RunDir {
+    disk: Arc<dyn Disk>,
     path: PathBuf,
-    /// Held until the run ends; the operating system lets go of it if we die.
-    _lock: File,
+    /// Held until the run ends.
+    _lock: Lock,
 }
 
 impl RunDir {
@@ -118,6 +134,17 @@ impl RunDir {
     /// with the results of another experiment is left alone unless `force` is set; the same experiment may be run
     /// again, it writes the same bytes.
     pub fn open(
+        path: &Path,
+        samples: &str,
+        resolved_config: &str,
+        inputs: &[Input],
+        force: bool,
+    ) -> Result<RunDir> {
+        RunDir::open_on(Arc::new(RealDisk), path, samples, resolved_config, inputs, force)
+    }
+
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
         path: &Path,
         samples: &str,
         resolved_config: &str,
@@ -134,21 +161,32 @@ impl RunDir {
         if !force {
             refuse_other_run(path, samples, resolved_config, inputs, &shown)?;
         }
-        fs::create_dir_all(path).map_err(|e| Error::write(path, e))?;
+        disk.create_folder(path).map_err(|e| Error::write(path, e))?;
         let lock_path = path.join(LOCK);
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&lock_path);
-        let lock = lock.map_err(|e| Error::write(&lock_path, e))?;
-        match lock.try_lock() {
-            Ok(()) => {
-                sweep(path);
-                Ok(RunDir { path: path.to_owned(), _lock: lock })
+        match disk.lock(&lock_path).map_err(|e| Error::write(&lock_path, e))? {
+            Lock::Taken => Err(Error::Failed(format!("{shown}: another npl is writing to this folder"))),
+            lock => {
+                sweep(disk.as_ref(), path);
+                Ok(RunDir { disk, path: path.to_owned(), _lock: lock })
             }
-            Err(TryLockError::WouldBlock) => {
-                Err(Error::Failed(format!("{shown}: another npl is writing to this folder")))
-            }
-            // A file system without locks: nothing to hold.
-            Err(TryLockError::Error(_)) => Ok(RunDir { path: path.to_owned(), _lock: lock }),
         }
+    }
+
+    /// A result that appears when it is whole.
+    pub fn create(&self, name: &str) -> Result<AtomicFile> {
+        AtomicFile::create_on(self.disk.clone(), &self.file(name))
+    }
+
+    /// Writes a whole small result.
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        write_whole(self.create(name)?, text)
+    }
+
+    /// SHA-256 of a result.
+    pub fn sha256(&self, name: &str) -> Result<String> {
+        let path = self.file(name);
+        let found = self.disk.read(&path).and_then(sha256);
+        found.map_err(|e| Error::Failed(format!("{}: {e}", path.display())))
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
@@ -166,7 +204,7 @@ impl RunDir {
 
     fn remove(&self, name: &str) -> Result<()> {
         let path = self.file(name);
-        match fs::remove_file(&path) {
+        match self.disk.remove(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::write(&path, e)),
             _ => Ok(()),
         }
@@ -175,9 +213,9 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        let _ = fs::remove_file(self.path.join(LOCK));
+        let _ = self.disk.remove(&self.path.join(LOCK));
         // Leaves nothing behind if nothing was written; fails, as it should, if something was.
-        let _ = fs::remove_dir(&self.path);
+        let _ = self.disk.remove_folder(&self.path);
     }
 }
 
@@ -198,7 +236,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Removes the unfinished files of a run that was killed. Whoever holds the lock is alone here.
-fn sweep(folder: &Path) {
+fn sweep(disk: &dyn Disk, folder: &Path) {
     let unfinished = |name: &str| {
         let inner = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
         let parts = inner.and_then(|inner| inner.rsplit_once('.'));
@@ -206,9 +244,9 @@ fn sweep(folder: &Path) {
             is_ours(name) && !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())
         })
     };
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(unfinished) {
-            let _ = fs::remove_file(entry.path());
+    for path in disk.list(folder).unwrap_or_default() {
+        if path.file_name().and_then(|name| name.to_str()).is_some_and(unfinished) {
+            let _ = disk.remove(&path);
         }
     }
 }
@@ -294,10 +332,15 @@ impl Machine {
     }
 }
 
-/// SHA-256 of a file.
-pub fn sha256(path: &Path) -> Result<String> {
-    let found = fingerprint(path).map_err(|e| Error::Failed(format!("{}: {e}", path.display())))?;
-    Ok(found.sha256)
+/// SHA-256 of all that there is to read.
+fn sha256(mut from: impl Read) -> io::Result<String> {
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            read => hash.update(&buffer[..read]),
+        }
+    }
 }
 
 /// Seconds since 1970 as `2026-11-16T03:04:05Z` (Howard Hinnant's days-to-civil).
@@ -391,11 +434,12 @@ mod tests {
         if !Path::new("/dev/full").exists() {
             return;
         }
-        let file = File::options().write(true).open("/dev/full").unwrap();
+        let file: Box<dyn Output> = Box::new(fs::File::options().write(true).open("/dev/full").unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("samples.csv");
         let temporary = folder.path().join("t");
-        let mut full = AtomicFile { path: path.clone(), temporary, writer: Some(BufWriter::new(file)) };
+        let writer = Some(BufWriter::new(file));
+        let mut full = AtomicFile { disk: Arc::new(RealDisk), path: path.clone(), temporary, writer };
         full.write_all(b"lost?").unwrap();
         let error = full.commit().unwrap_err();
         assert!(error.to_string().contains("samples.csv"), "{error}");

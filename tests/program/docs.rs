@@ -157,7 +157,7 @@ impl<'a> Reference<'a> {
 #[test]
 fn the_config_reference_is_current() {
     let schema = npl::experiment::schema();
-    let mut reference = Reference { schema: schema, out: String::new() };
+    let mut reference = Reference { schema, out: String::new() };
     reference.table("experiment", schema);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md");
     let text = std::fs::read_to_string(&path).unwrap();

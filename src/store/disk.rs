@@ -1,0 +1,95 @@
+//! What a run does to files, so that faults can be put in its way.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that is being written.
+pub trait Output: Write + Send {
+    /// To disk: what is there afterwards survives a loss of power.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A hold on a folder.
+pub enum Lock {
+    /// It lasts as long as this value; the operating system lets go of it if we die.
+    Held { _file: File },
+    /// Another process has it.
+    Taken,
+}
+
+/// Everything that changes files, and what is read back of them.
+pub trait Disk: Send + Sync {
+    fn create_folder(&self, path: &Path) -> io::Result<()>;
+
+    /// A new file: what is there is not followed and not replaced.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>>;
+
+    /// A file that is there, to be written over from its first byte.
+    fn reopen(&self, path: &Path) -> io::Result<Box<dyn Output>>;
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// A folder without content.
+    fn remove_folder(&self, path: &Path) -> io::Result<()>;
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
+
+    fn lock(&self, path: &Path) -> io::Result<Lock>;
+}
+
+/// The disk of this machine.
+pub struct RealDisk;
+
+impl Output for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+impl Disk for RealDisk {
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        Ok(Box::new(OpenOptions::new().write(true).create_new(true).open(path)?))
+    }
+
+    fn reopen(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        Ok(Box::new(OpenOptions::new().write(true).open(path)?))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => Ok(Lock::Taken),
+            // A file system without locks: nothing to hold.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(Lock::Held { _file: file }),
+        }
+    }
+}
