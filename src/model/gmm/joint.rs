@@ -111,6 +111,6 @@ impl BaseMeasure for MixtureMeasure {
                 *value = self.mean[[c, j]] + self.sd[[c, j]] * z;
             }
         }
-        Pseudo::Own(Dataset::unnamed(x, None))
+        Pseudo::Own(Box::new(Dataset::unnamed(x, None)))
     }
 }

@@ -373,9 +373,12 @@ impl<F: Family> Model for Regression<F> {
     }
 }
 
+/// How θ is drawn from its prior.
+type DrawTheta = Box<dyn Fn(&mut Rng) -> Vec<f64> + Send + Sync>;
+
 /// Covariates from the rows of the data, and for each pseudo-sample θ afresh from its prior, then its response.
 struct Predictive<F: Family> {
-    draw: Box<dyn Fn(&mut Rng) -> Vec<f64> + Send + Sync>,
+    draw: DrawTheta,
     rows: Arc<Dataset>,
     family: PhantomData<F>,
 }

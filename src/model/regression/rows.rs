@@ -143,7 +143,7 @@ impl Gram {
         for _ in 0..NEWTON {
             let partition = here.margins.mapv(F::partition);
             let slope =
-                partition.mapv(|[_, slope, _]| slope) * &ArrayView1::from(mass) - ArrayView1::from(ones);
+                partition.mapv(|[_, slope, _]| slope) * ArrayView1::from(mass) - ArrayView1::from(ones);
             let worst = slope.iter().zip(&here.dual.c).fold(0.0f64, |w, (s, c)| w.max((s - c).abs()));
             if worst <= tolerance {
                 break;

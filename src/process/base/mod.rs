@@ -109,7 +109,7 @@ impl Context<'_> {
 /// Pseudo-samples.
 pub enum Pseudo {
     /// Rows of their own.
-    Own(Dataset),
+    Own(Box<Dataset>),
     /// Rows of a set that all draws share, by number; with responses of their own, or else those of the set.
     Shared { rows: Arc<Dataset>, picked: Vec<usize>, y: Option<Vec<f64>> },
 }
@@ -134,7 +134,7 @@ impl Pseudo {
     /// As rows of their own.
     pub fn to_rows(&self) -> Dataset {
         match self {
-            Pseudo::Own(rows) => rows.clone(),
+            Pseudo::Own(rows) => rows.as_ref().clone(),
             Pseudo::Shared { rows, picked, y } => {
                 let mut data = rows.select(picked);
                 if let Some(y) = y {
@@ -198,5 +198,5 @@ fn fill(t: usize, d: usize, cell: impl FnMut(usize) -> f64) -> Pseudo {
 }
 
 fn own(rows: Dataset) -> Pseudo {
-    Pseudo::Own(rows)
+    Pseudo::Own(Box::new(rows))
 }
