@@ -49,3 +49,6 @@ pub mod run;
 pub mod samples;
 pub mod store;
 pub mod study;
+#[cfg(test)]
+#[path = "../tests/program/tempfile.rs"]
+mod tempfile;

@@ -204,9 +204,10 @@ mod tests {
 
     #[test]
     fn a_file_is_found_compressed_or_not() {
-        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (first, second) = (crate::tempfile::tempdir().unwrap(), crate::tempfile::tempdir().unwrap());
         let search = SearchPath(vec![first.path().to_owned(), second.path().to_owned()]);
-        let write = |folder: &tempfile::TempDir, name: &str| std::fs::write(folder.path().join(name), "x");
+        let write =
+            |folder: &crate::tempfile::TempDir, name: &str| std::fs::write(folder.path().join(name), "x");
         write(&second, "a.csv").unwrap();
         assert_eq!(search.find("a.csv.gz").unwrap(), second.path().join("a.csv"));
         write(&second, "a.csv.gz").unwrap();
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_of_the_whole_file_however_much_was_read() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, "abc").unwrap();
         for read in 0..=3 {

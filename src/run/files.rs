@@ -258,7 +258,7 @@ mod tests {
             endings.iter().flat_map(|end| [Fault::Once as fn(usize) -> Fault, Fault::From].map(|f| (end, f)));
         for (ending, fault) in cases {
             for k in 1.. {
-                let folder = tempfile::tempdir().unwrap();
+                let folder = crate::tempfile::tempdir().unwrap();
                 let disk = FaultyDisk::new(fault(k));
                 // Every other time there are older results to replace.
                 let before = (k % 2 == 0).then(|| run(&old, folder.path(), Arc::new(RealDisk)).unwrap());

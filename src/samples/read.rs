@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn strips_of_any_width_give_the_same_summaries() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::tempfile::tempdir().unwrap();
         let whole = table(folder.path(), "a.csv").summarise(Kinship::Independent, None).unwrap();
         assert_eq!(whole.iter().map(|s| s.parameter.as_str()).collect::<Vec<_>>()[5..], ["mu.6", "mu.7"]);
         // Squares 0, 4, 9, 16 over 1, 2 and 3; without the failed ones.

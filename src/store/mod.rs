@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_committed_leaves_nothing() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::tempfile::tempdir().unwrap();
         let path = folder.path().join("x.csv");
         let mut file = AtomicFile::create(&path).unwrap();
         file.write_all(b"half").unwrap();
@@ -435,7 +435,7 @@ mod tests {
             return;
         }
         let file: Box<dyn Output> = Box::new(fs::File::options().write(true).open("/dev/full").unwrap());
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::tempfile::tempdir().unwrap();
         let path = folder.path().join("samples.csv");
         let temporary = folder.path().join("t");
         let writer = Some(BufWriter::new(file));
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn one_process_at_a_time_and_one_experiment_per_folder() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::tempfile::tempdir().unwrap();
         let path = folder.path().join("run");
         let first = RunDir::open(&path, SAMPLES, "a", &[], false).unwrap();
         assert!(matches!(RunDir::open(&path, SAMPLES, "a", &[], false), Err(Error::Failed(_))));

@@ -5,9 +5,9 @@ use std::io::Write;
 
 use crate::program::Place;
 use crate::support::*;
+use crate::tempfile::NamedTempFile;
 use ndarray::Array1;
 use statrs::distribution::{Beta, ContinuousCDF};
-use tempfile::NamedTempFile;
 
 use npl::bootstrap::Scheme;
 use npl::data::Dataset;

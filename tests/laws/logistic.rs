@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use crate::support::{SEEDS, assert_distribution, run, study};
+use crate::tempfile::NamedTempFile;
 use npl::optim::Status;
 use npl::samples::Sample;
 use npl::study::Trial;
 use statrs::distribution::{Beta, Binomial, ContinuousCDF, Discrete};
-use tempfile::NamedTempFile;
 
 /// Responses alone: 6 ones and 4 zeros.
 const RESPONSES: [u8; 10] = [1, 1, 0, 1, 0, 1, 1, 0, 0, 1];

@@ -21,5 +21,7 @@ mod real_data;
 mod sparse_mixture;
 mod stream;
 mod support;
+#[path = "../program/tempfile.rs"]
+mod tempfile;
 mod weibull;
 mod weights;

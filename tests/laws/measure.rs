@@ -63,7 +63,7 @@ struct Count {
 }
 
 fn for_all(rows: &str, mut law: impl FnMut(&str, &ReadyTrial)) -> Count {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::tempfile::tempdir().unwrap();
     let mut count = Count::default();
     for labelled in [false, true] {
         write_rows(&folder.path().join("train.csv"), 23, 0, labelled);
@@ -128,7 +128,7 @@ fn the_loss_of_a_prior_is_that_of_its_atoms_written_out() {
 /// A prior that says y = 1 pulls the intercept: the mass of historical rows is not lost.
 #[test]
 fn historical_rows_count_in_a_regression() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::tempfile::tempdir().unwrap();
     write_rows(&folder.path().join("train.csv"), 200, 0, true);
     let rows: String =
         (0..50).map(|i| format!("{},{},1\n", i as f64 / 25.0 - 1.0, (i % 7) as f64 / 7.0)).collect();

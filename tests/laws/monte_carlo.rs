@@ -3,9 +3,9 @@
 
 use std::io::Write;
 
+use crate::tempfile::NamedTempFile;
 use rand::distr::Distribution;
 use rand_distr::{Open01, StandardNormal};
-use tempfile::NamedTempFile;
 
 use crate::support::*;
 

@@ -9,8 +9,8 @@ use npl::optim::Status;
 const COUNTS: [f64; 9] = [0.0, 1.0, 3.0, 2.0, 7.0, 0.0, 4.0, 5.0, 1.0];
 
 /// Counts with a dummy column: the first four rows are in group 0.
-fn experiment(seed: u64, draws: usize, rest: &str) -> (tempfile::NamedTempFile, String) {
-    let mut file = tempfile::NamedTempFile::new().unwrap();
+fn experiment(seed: u64, draws: usize, rest: &str) -> (crate::tempfile::NamedTempFile, String) {
+    let mut file = crate::tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "g,y").unwrap();
     COUNTS.iter().enumerate().for_each(|(i, y)| writeln!(file, "{},{y}", u8::from(i >= 4)).unwrap());
     let text = format!(
@@ -83,7 +83,7 @@ fn score_identities_hold_at_every_draw() {
 #[test]
 fn zeros_alone_are_refused() {
     for (counts, says) in [([0, 0, 0, 0], "above 0"), ([0, 0, 1, 2], "separated")] {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut file = crate::tempfile::NamedTempFile::new().unwrap();
         let rows: String =
             counts.iter().enumerate().map(|(i, y)| format!("{},{y}\n", u8::from(i >= 2))).collect();
         write!(file, "g,y\n{rows}").unwrap();

@@ -9,9 +9,9 @@
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
+use crate::tempfile::NamedTempFile;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
-use tempfile::NamedTempFile;
 
 use npl::bootstrap::{Draw, Plan, Scheme, posterior_bootstrap};
 use npl::config::Document;

@@ -23,10 +23,13 @@ const ROWS: [(f64, u8, u8); 12] = [
     (0.6, 1, 1),
 ];
 
-fn experiment(rows: impl Iterator<Item = (f64, u8, u8)>, rest: &str) -> (tempfile::NamedTempFile, String) {
+fn experiment(
+    rows: impl Iterator<Item = (f64, u8, u8)>,
+    rest: &str,
+) -> (crate::tempfile::NamedTempFile, String) {
     let mut text = "t,event,g\n".to_owned();
     rows.for_each(|(t, event, g)| writeln!(text, "{t:?},{event},{g}").unwrap());
-    let file = tempfile::NamedTempFile::new().unwrap();
+    let file = crate::tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let text = format!(
         "name = \"t\"\nseed = 1\n[data]\ntrain = {:?}\ntarget = \"t\"\nevent = \"event\"\n[sampler]\nB = 60\n\

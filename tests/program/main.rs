@@ -17,4 +17,5 @@ mod path;
 mod scaling;
 mod support;
 mod tables;
+mod tempfile;
 mod warnings;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+use crate::tempfile::{TempDir, tempdir};
 
 /// A temporary folder that the program runs in.
 pub struct Place(TempDir);
@@ -21,7 +21,7 @@ pub struct Ended {
 
 impl Place {
     pub fn new() -> Place {
-        Place(tempfile::tempdir().unwrap())
+        Place(tempdir().unwrap())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
