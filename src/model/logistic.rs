@@ -39,8 +39,13 @@ impl Family for Logistic {
     const RESPONSE: Response = Response::Binary;
     const LARGEST: Option<f64> = Some(1.0);
 
-    fn partition(eta: f64) -> [f64; 3] {
-        [softplus(eta), sigma(eta), 1.0 - sigma(eta)]
+    fn partition(eta: f64) -> f64 {
+        softplus(eta)
+    }
+
+    fn slopes(eta: f64) -> [f64; 2] {
+        let slope = sigma(eta);
+        [slope, 1.0 - slope]
     }
 
     fn sample(eta: f64, rng: &mut Rng) -> f64 {

@@ -32,9 +32,12 @@ impl Family for Poisson {
     const LARGEST: Option<f64> = None;
     const HAS_CARRIER: bool = true;
 
-    fn partition(eta: f64) -> [f64; 3] {
-        let mean = libm::exp(eta);
-        [mean, mean, 1.0]
+    fn partition(eta: f64) -> f64 {
+        libm::exp(eta)
+    }
+
+    fn slopes(eta: f64) -> [f64; 2] {
+        [libm::exp(eta), 1.0]
     }
 
     fn carrier(y: f64) -> f64 {

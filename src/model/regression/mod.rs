@@ -42,8 +42,11 @@ pub trait Family: Partition + Sized {
     /// The largest response, if there is one; the smallest is 0.
     const LARGEST: Option<f64>;
 
-    /// A, A′ and A″/A′ in plain numbers.
-    fn partition(eta: f64) -> [f64; 3];
+    /// A in plain numbers.
+    fn partition(eta: f64) -> f64;
+
+    /// A′ and A″/A′.
+    fn slopes(eta: f64) -> [f64; 2];
 
     /// h is not 0.
     const HAS_CARRIER: bool = false;
@@ -66,7 +69,7 @@ pub trait Family: Partition + Sized {
 
     /// A″(0).
     fn curvature_at_0() -> f64 {
-        let [_, slope, ratio] = Self::partition(0.0);
+        let [slope, ratio] = Self::slopes(0.0);
         slope * ratio
     }
 }

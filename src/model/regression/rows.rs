@@ -141,16 +141,15 @@ impl Gram {
         let n = mass.len();
         let mut here = self.point::<F>(mass, ones, at.clone());
         for _ in 0..NEWTON {
-            let partition = here.margins.mapv(F::partition);
-            let slope =
-                partition.mapv(|[_, slope, _]| slope) * ArrayView1::from(mass) - ArrayView1::from(ones);
+            let slopes = here.margins.mapv(F::slopes);
+            let slope = slopes.mapv(|[slope, _]| slope) * ArrayView1::from(mass) - ArrayView1::from(ones);
             let worst = slope.iter().zip(&here.dual.c).fold(0.0f64, |w, (s, c)| w.max((s - c).abs()));
             if worst <= tolerance {
                 break;
             }
             // With V = R² the curvature in the margins, e their change and b the new intercept, c becomes s + V e, which
             // sums to 0, and (1 + R K R) R e = R (b − m − K s).
-            let root = Array1::from_shape_fn(n, |i| (mass[i] * partition[i][1] * partition[i][2]).sqrt());
+            let root = Array1::from_shape_fn(n, |i| (mass[i] * slopes[i][0] * slopes[i][1]).sqrt());
             let Some(system) = self.system(&root, 0.0) else { return false };
             let right = (-&here.margins - self.product.dot(&slope)) * &root;
             let solve =
@@ -190,7 +189,7 @@ impl Point {
     fn new<F: Family>(margins: Array1<f64>, mass: &[f64], ones: &[f64], dual: Dual) -> Point {
         let of_row = |(i, &m): (usize, &f64)| {
             // ½ βᵀDβ = ½ cᵀKc.
-            mass[i] * F::partition(m)[0] - ones[i] * m + 0.5 * dual.c[i] * (dual.intercept - m)
+            mass[i] * F::partition(m) - ones[i] * m + 0.5 * dual.c[i] * (dual.intercept - m)
         };
         let value = margins.iter().enumerate().map(of_row).sum();
         Point { dual, margins, value }
