@@ -1,11 +1,12 @@
 //! Bayesian nonparametric learning with the posterior bootstrap (Fong, Lyddon and Holmes 2019).
 //!
-//! Data flow one way: TOML → [`config`] → [`study`] (data, model, prior) → [`bootstrap`] → draws → [`evaluate`] →
+//! Data flow one way: TOML → [`experiment`] → [`study`] (data, model, prior) → [`bootstrap`] → draws → [`evaluate`] →
 //! [`report`] → files. Read [`bootstrap`] first.
 //!
-//! - [`config`]: the experiment file as the user writes it, with errors that point at the line
+//! - [`config`], [`experiment`]: a file that remembers its lines; the experiment as the user writes it
 //! - [`data`]: observed atoms: readers, simulators, splits
 //! - [`process`]: the Dirichlet process posterior; one draw of it is a weighted set of atoms
+//! - [`penalty`]: what a loss may have added to it
 //! - [`model`]: parameters of interest: a loss with a way to minimise it
 //! - [`optim`]: what a local search is told and what it answers
 //! - [`init`], [`restarts`]: where searches start, and when enough have been made
@@ -13,7 +14,8 @@
 //! - [`bayes`]: conventional Bayes, for comparison: NUTS, ADVI, importance sampling
 //! - [`method`]: the ways to make draws, one file each
 //! - [`ordered`]: work on all threads, results in order
-//! - [`samples`], [`evaluate`], [`report`], [`warnings`]: draws, numbers made of them, and how far to trust those
+//! - [`samples`], [`evaluate`], [`report`]: draws, numbers made of them, and how far to trust those
+//! - [`path`]: the posterior at one setting of a path
 //! - [`study`]: an experiment, checked
 //! - [`run`]: its rounds, in chunks of draws that are folded in order
 //! - [`store`]: the run directory; the only place that writes files
