@@ -183,6 +183,11 @@ pub trait Model: Send + Sync {
         1
     }
 
+    /// Whether censored responses are told from events: `data.event` has a meaning.
+    fn knows_events(&self) -> bool {
+        false
+    }
+
     /// What keeps the loss from having one minimum on these data, whatever their weights: keys below `model.<name>`, and
     /// why. `None` if no data could, or if it is a matter of the draw.
     fn flaws(&self, _train: &Dataset) -> Option<Vec<(&'static str, String)>> {

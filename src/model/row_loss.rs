@@ -71,6 +71,11 @@ pub trait RowLoss: Send + Sync {
         false
     }
 
+    /// Censored responses are told from events.
+    fn knows_events(&self) -> bool {
+        false
+    }
+
     /// What is wrong with the data, as problems of the config.
     fn flaws(&self, _train: &Dataset) -> Option<Vec<(&'static str, String)>> {
         None
@@ -244,6 +249,10 @@ impl<L: RowLoss> Model for Rows<L> {
 
     fn coefficients(&self) -> Option<Range<usize>> {
         self.loss.coefficients()
+    }
+
+    fn knows_events(&self) -> bool {
+        self.loss.knows_events()
     }
 
     fn flaws(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {

@@ -123,6 +123,10 @@ impl RowLoss for Weibull {
         true
     }
 
+    fn knows_events(&self) -> bool {
+        true
+    }
+
     /// Two different times of events at least: one alone is met exactly by an ever larger shape. Without a penalty, events must
     /// also keep every coefficient from growing, and columns be independent.
     fn flaws(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {

@@ -35,6 +35,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.split", data.split.is_some()),
             ("data.format", data.format.is_some()),
             ("data.target", data.target.is_some()),
+            ("data.event", data.event.is_some()),
             ("data.weight", data.weight.is_some()),
             ("data.cluster", data.cluster.is_some()),
             ("data.stratify", data.stratify.is_some()),

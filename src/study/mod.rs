@@ -259,14 +259,26 @@ impl Study {
         // Conventional Bayes, which MDP-NPL begins with, has no pseudo-samples: what the data leave open stays open.
         let alpha = self.inference().alpha(&self.experiment);
         let context = Context { train, alpha, mass, optimiser: &self.experiment.optimiser };
-        self.experiment.model.build(&context).map(Arc::from).map_err(|problems| self.model_problems(problems))
+        let model: Arc<dyn Model> = self
+            .experiment
+            .model
+            .build(&context)
+            .map(Arc::from)
+            .map_err(|problems| self.model_problems(problems))?;
+        if self.experiment.data.event.is_some() && !model.knows_events() {
+            let name = self.experiment.model.name();
+            let message = format!("`data.event` has no use: [model.{name}] knows no censored responses");
+            return Err(self.problem("data.event", message));
+        }
+        Ok(model)
     }
 
     /// Keys below the model's table, and what is wrong with them.
     fn model_problems(&self, problems: Vec<(&'static str, String)>) -> Error {
         let name = self.experiment.model.name();
         let place = |(key, why): (&str, String)| {
-            let key = format!("model.{name}.{key}");
+            let dot = if key.is_empty() { "" } else { "." };
+            let key = format!("model.{name}{dot}{key}");
             self.document.problem(&key, format!("`{key}` {why}"))
         };
         self.document.problems(problems.into_iter().map(place).collect()).into()

@@ -76,6 +76,19 @@ fn units_and_powers_of_time_act_as_they_should() {
     }
 }
 
+/// A column of events that nobody looks at is a mistake of the file.
+#[test]
+fn events_are_refused_where_they_have_no_use() {
+    for model in ["[model.mean]", "[model.poisson]\npenalty = \"ridge\""] {
+        let (_file, text) = experiment(ROWS.map(|(_, event, g)| (1.0, event, g)).into_iter(), model);
+        let text = text.replace("init.shape = { uniform = [0.8, 1.2] }\n", "");
+        let document = Document::parse("t.toml", &text, &[]).unwrap();
+        let experiment = document.decode().unwrap();
+        let refused = Study::new(document, experiment, Default::default()).err().unwrap().to_string();
+        assert!(refused.contains("t.toml:6:") && refused.contains("`data.event` has no use"), "{refused}");
+    }
+}
+
 #[test]
 fn what_has_no_minimum_is_refused() {
     let none_is_event = ROWS.map(|(t, _, g)| (t, 0, g));
