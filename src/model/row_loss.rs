@@ -4,11 +4,10 @@
 
 use std::ops::Range;
 
-use ndarray::Array2;
-
 use super::{Block, Joint, Model, Response, Search, Support, Transform};
 use crate::data::Dataset;
-use crate::optim::lbfgs::{self, BlockObjective, Settings};
+use crate::optim::batch::{BatchObjective, Trial};
+use crate::optim::lbfgs::{self, Settings};
 use crate::optim::{Minimum, Optimiser, Status};
 use crate::process::{Measure, Part};
 
@@ -151,22 +150,31 @@ struct Objective<'a, L> {
     block: Vec<&'a Measure<'a>>,
 }
 
-impl<L: RowLoss> BlockObjective for Objective<'_, L> {
-    fn evaluate(
-        &mut self,
-        active: &[usize],
-        u: &Array2<f64>,
-        values: &mut [f64],
-        gradients: &mut Array2<f64>,
-    ) {
-        let block: Vec<&Measure> = active.iter().map(|&s| self.block[s]).collect();
-        let row = |u: ndarray::ArrayView1<f64>| u.to_vec();
-        let theta: Vec<Vec<f64>> = u.outer_iter().map(|u| self.transform.constrain(&row(u)).0).collect();
+impl<L: RowLoss> BatchObjective for Objective<'_, L> {
+    fn p(&self) -> usize {
+        self.transform.dim()
+    }
+
+    fn evaluate(&mut self, trials: &mut [Trial]) {
+        let p = self.p();
+        let seated: Vec<(usize, usize, usize)> = trials
+            .iter()
+            .enumerate()
+            .flat_map(|(t, trial)| {
+                trial.seats.iter().enumerate().filter_map(move |(l, s)| Some((t, l, (*s)?)))
+            })
+            .collect();
+        let block: Vec<&Measure> = seated.iter().map(|&(_, _, search)| self.block[search]).collect();
+        let u: Vec<Vec<f64>> = seated.iter().map(|&(t, lane, _)| trials[t].at.theta(lane, p)).collect();
+        let theta: Vec<Vec<f64>> = u.iter().map(|u| self.transform.constrain(u).0).collect();
         let mut by_theta: Vec<Vec<f64>> = theta.iter().map(|theta| vec![0.0; theta.len()]).collect();
-        values.copy_from_slice(&add_up(self.loss, &block, &theta, &mut by_theta));
-        for ((u, by_theta), mut gradient) in u.outer_iter().zip(&by_theta).zip(gradients.outer_iter_mut()) {
-            let gradient = gradient.as_slice_mut().expect("rows of a matrix are contiguous");
-            self.transform.pull_back(&row(u), by_theta, gradient);
+        let values = add_up(self.loss, &block, &theta, &mut by_theta);
+        let mut gradient = vec![0.0; p];
+        for (i, (t, lane, _)) in seated.into_iter().enumerate() {
+            self.transform.pull_back(&u[i], &by_theta[i], &mut gradient);
+            let at = &mut trials[t].at;
+            at.values[lane] = values[i];
+            at.gradient.iter_mut().zip(&gradient).for_each(|(line, g)| line[lane] = *g);
         }
     }
 }

@@ -3,10 +3,11 @@
 //! at every step for little. A search does the same whatever its neighbours do. As long as steps gain much singles will do,
 //! sixteen in step.
 //!
-//! The objective is L(θ) = f(θ) + h(θ) + Σ gⱼ(θⱼ) with f and h convex. What is known of h and the gⱼ is not left to be
+//! The objective is L(θ) = f(θ) + h(θ) + Σ gⱼ(θⱼ) with f and h convex; the smooth part of a gradient is that of f. What is known of h and the gⱼ is not left to be
 //! learned: H = A + ∇²h + D, D the curvature of the gⱼ at θ and A about the Hessian of f, mended by BFGS updates from
 //! gradients of f alone (Dennis, Gay and Welsch 1981).
 
+use super::batch::{BatchObjective, Points, Trial};
 use super::lbfgs::{STALLED, Settings};
 use super::line_search::{LineSearch, Verdict};
 use super::progress::Progress;
@@ -15,14 +16,8 @@ use crate::kernel::lanes::{along, differences, dots, largest, replace, scale};
 use crate::kernel::triangle::{self, Triangles};
 use crate::kernel::{LANES, Level, Line, Scalar};
 
-/// The objectives of a block, in lanes of doubles or singles.
-pub trait LaneObjective<T: Scalar<L> = f64, const L: usize = LANES> {
-    /// Number of parameters.
-    fn p(&self) -> usize;
-
-    /// Value and gradients at the points of the searches that have seats.
-    fn evaluate(&mut self, trials: &mut [Trial<T, L>]);
-
+/// Objectives that hand out second derivatives, part by part.
+pub trait Curved<T: Scalar<L> = f64, const L: usize = LANES>: BatchObjective<T, L> {
     /// Curvature of every gⱼ at θⱼ: the second derivative where `exact`, else that of a parabola that touches there and lies
     /// above elsewhere.
     fn curvatures(&self, theta: &[Line<T, L>], exact: [bool; L], out: &mut [Line<T, L>]);
@@ -35,12 +30,6 @@ pub trait LaneObjective<T: Scalar<L> = f64, const L: usize = LANES> {
     fn known_hessian(&self, _search: usize, _theta: &[f64], _far: bool) -> Option<Vec<f64>> {
         None
     }
-
-    /// What a Hessian of f at θ costs, in evaluations.
-    fn hessian_cost(&self) -> f64;
-
-    /// Searches to be open at a time. More wait for a seat, so that few lanes are idle.
-    fn seats(&self) -> usize;
 }
 
 /// What a Hessian is for.
@@ -70,27 +59,6 @@ impl Stage {
     pub fn start(theta: Vec<f64>) -> Stage {
         Stage { theta, iterations: 0, near: false, a: None }
     }
-}
-
-/// The searches of a line, or fewer, and what is found at their points.
-pub struct Trial<T = f64, const L: usize = LANES> {
-    pub seats: [Option<usize>; L],
-    pub at: Points<T, L>,
-}
-
-impl<T: Scalar<L>, const L: usize> Trial<T, L> {
-    /// No search, for `order` parameters.
-    pub fn new(order: usize) -> Self {
-        Trial { seats: [None; L], at: Points::new(order) }
-    }
-}
-
-/// A point of every lane, its value, the gradient of f there and that of L. Entries beyond p are 0.
-pub struct Points<T = f64, const L: usize = LANES> {
-    pub theta: Vec<Line<T, L>>,
-    pub values: [f64; L],
-    pub smooth: Vec<Line<T, L>>,
-    pub gradient: Vec<Line<T, L>>,
 }
 
 /// Squared distance to the minimum, in posterior variances per parameter, within which a search is near it.
@@ -162,7 +130,7 @@ struct Group<T, const L: usize> {
 /// Takes all searches of a block from their starts to where steps gain too little for singles.
 pub fn approach<T: Scalar<L>, const L: usize>(
     level: Level,
-    objective: &mut dyn LaneObjective<T, L>,
+    objective: &mut dyn Curved<T, L>,
     starts: Vec<Vec<f64>>,
     settings: &Settings,
 ) -> Vec<Stage> {
@@ -182,7 +150,7 @@ pub fn approach<T: Scalar<L>, const L: usize>(
 /// Minimises all objectives of a block from where their searches are.
 pub fn minimise_block<T: Scalar<L>, const L: usize>(
     level: Level,
-    objective: &mut dyn LaneObjective<T, L>,
+    objective: &mut dyn Curved<T, L>,
     from: Vec<Stage>,
     settings: &Settings,
 ) -> Vec<Minimum> {
@@ -201,7 +169,7 @@ pub fn minimise_block<T: Scalar<L>, const L: usize>(
 /// Searches end at their minima, or are left where the next step promises to gain no more than `least`.
 fn run<T: Scalar<L>, const L: usize>(
     level: Level,
-    objective: &mut dyn LaneObjective<T, L>,
+    objective: &mut dyn Curved<T, L>,
     from: Vec<Stage>,
     settings: &Settings,
     least: f64,
@@ -211,15 +179,13 @@ fn run<T: Scalar<L>, const L: usize>(
     let count = from.len().min(objective.seats()).div_ceil(L);
     let mut waiting = from.into_iter().enumerate();
     let mut groups: Vec<Group<T, L>> = (0..count).map(|_| Group::new(p)).collect();
-    let mut trials: Vec<Trial<T, L>> = groups.iter().map(|g| Trial::new(g.a.order())).collect();
+    let mut trials: Vec<Trial<T, L>> = groups.iter().map(|g| Trial::in_parts(g.a.order())).collect();
     loop {
         for (group, trial) in groups.iter_mut().zip(&mut trials) {
             for (lane, place) in group.lanes.iter_mut().enumerate().filter(|(_, place)| place.is_none()) {
-                let next = waiting.next();
-                trial.seats[lane] = next.as_ref().map(|(search, _)| *search);
-                *place = next.map(|(search, stage)| {
-                    let entries = trial.at.theta.iter_mut().zip(&stage.theta);
-                    entries.for_each(|(line, t)| line[lane] = T::of(*t));
+                trial.seats[lane] = None;
+                *place = waiting.next().map(|(search, stage)| {
+                    trial.seat(lane, search, &stage.theta);
                     Lane::new(search, stage)
                 });
             }
@@ -241,27 +207,6 @@ fn run<T: Scalar<L>, const L: usize>(
                 }
             }
         }
-    }
-}
-
-impl<T: Scalar<L>, const L: usize> Points<T, L> {
-    fn new(order: usize) -> Self {
-        let zeros = || vec![Line::default(); order];
-        Points { theta: zeros(), values: [0.0; L], smooth: zeros(), gradient: zeros() }
-    }
-
-    /// Takes over the points of the chosen lanes.
-    fn take(&mut self, level: Level, from: &Self, chosen: [bool; L]) {
-        replace(level, chosen, 1.0, &from.theta, &mut self.theta);
-        replace(level, chosen, 1.0, &from.smooth, &mut self.smooth);
-        replace(level, chosen, 1.0, &from.gradient, &mut self.gradient);
-        for lane in (0..L).filter(|&lane| chosen[lane]) {
-            self.values[lane] = from.values[lane];
-        }
-    }
-
-    fn theta(&self, lane: usize, p: usize) -> Vec<f64> {
-        self.theta[..p].iter().map(|line| line[lane].into()).collect()
     }
 }
 
@@ -328,7 +273,7 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
         let zeros = || vec![Line::default(); order];
         Group {
             lanes: std::array::from_fn(|_| None),
-            here: Points::new(order),
+            here: Points::in_parts(order),
             direction: zeros(),
             a,
             whole: None,
@@ -390,16 +335,10 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
     }
 
     /// Gives every search that wants one a direction, or its end.
-    fn aim(
-        &mut self,
-        level: Level,
-        objective: &mut dyn LaneObjective<T, L>,
-        settings: &Settings,
-        least: f64,
-    ) {
+    fn aim(&mut self, level: Level, objective: &mut dyn Curved<T, L>, settings: &Settings, least: f64) {
         let p = objective.p();
         let steepest = largest(level, &self.here.gradient);
-        let cost = objective.hessian_cost();
+        let cost = objective.renewal_cost();
         let mut exact = [false; L];
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane.as_mut().filter(|lane| lane.aims()) else { continue };
@@ -442,7 +381,7 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
     }
 
     /// Adds ∇²h to A for the searches that want a direction.
-    fn add_known(&mut self, objective: &dyn LaneObjective<T, L>, settings: &Settings) {
+    fn add_known(&mut self, objective: &dyn Curved<T, L>, settings: &Settings) {
         let p = objective.p();
         self.whole = None;
         for (l, lane) in self.lanes.iter().enumerate() {
@@ -459,7 +398,7 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
     fn factor(
         &mut self,
         level: Level,
-        objective: &mut dyn LaneObjective<T, L>,
+        objective: &mut dyn Curved<T, L>,
         mut exact: [bool; L],
         steepest: [f64; L],
         settings: &Settings,
@@ -537,7 +476,7 @@ mod tests {
         [0.5 * below.ln(), 10.0 * t / below, 10.0 * (1.0 - 10.0 * t * t) / (below * below)]
     }
 
-    impl<T: Scalar<L>, const L: usize> LaneObjective<T, L> for Bowl {
+    impl<T: Scalar<L>, const L: usize> BatchObjective<T, L> for Bowl {
         fn p(&self) -> usize {
             2
         }
@@ -560,6 +499,16 @@ mod tests {
             }
         }
 
+        fn renewal_cost(&self) -> f64 {
+            3.0
+        }
+
+        fn seats(&self) -> usize {
+            16
+        }
+    }
+
+    impl<T: Scalar<L>, const L: usize> Curved<T, L> for Bowl {
         fn curvatures(&self, theta: &[Line<T, L>], exact: [bool; L], out: &mut [Line<T, L>]) {
             out[0] = Line::default();
             for l in 0..L {
@@ -575,14 +524,6 @@ mod tests {
 
         fn known_hessian(&self, _search: usize, theta: &[f64], _far: bool) -> Option<Vec<f64>> {
             self.known.then(|| vec![(theta[0] + theta[1]).cosh(); 3])
-        }
-
-        fn hessian_cost(&self) -> f64 {
-            3.0
-        }
-
-        fn seats(&self) -> usize {
-            16
         }
     }
 

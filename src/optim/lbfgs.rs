@@ -6,43 +6,12 @@ use std::collections::VecDeque;
 
 use ndarray::Array2;
 
+use super::batch::{BatchObjective, Trial};
 use super::line_search::{LineSearch, Verdict};
 use super::progress::Progress;
 use super::{Minimum, Status};
+use crate::kernel::LANES;
 use crate::math::{dot, largest};
-
-/// The objectives of a block.
-pub trait BlockObjective {
-    /// Value and gradient of search `active[i]` at row i of `theta`.
-    fn evaluate(
-        &mut self,
-        active: &[usize],
-        theta: &Array2<f64>,
-        values: &mut [f64],
-        gradients: &mut Array2<f64>,
-    );
-
-    /// Row i of `v` becomes H₀⁻¹v, with H₀ about the Hessian of search `active[i]`, which is `far[i]` from its minimum or
-    /// not; false if nothing is known of H₀.
-    fn precondition(&mut self, _active: &[usize], _far: &[bool], _v: &mut Array2<f64>) -> bool {
-        false
-    }
-
-    /// Makes H₀ of a search anew at `theta`, which is `far` from the minimum or not; false if there is no better one.
-    fn renew(&mut self, _search: usize, _theta: &[f64], _far: bool) -> bool {
-        false
-    }
-
-    /// Whether a search should make H₀ anew before its first step.
-    fn begins_alone(&self, _search: usize) -> bool {
-        false
-    }
-
-    /// What [`BlockObjective::renew`] costs, in evaluations.
-    fn renewal_cost(&self) -> f64 {
-        f64::INFINITY
-    }
-}
 
 /// When searches end.
 pub struct Settings {
@@ -59,8 +28,6 @@ pub struct Settings {
     pub l1_len: usize,
 }
 
-/// Searches that are open at a time; more wait for a seat.
-const SEATS: usize = 16;
 /// Pairs of steps and gradient changes that are kept: without H₀, and with one, which leaves them less to say.
 const MEMORY: usize = 10;
 const MEMORY_WITH_METRIC: usize = 5;
@@ -108,27 +75,27 @@ enum Turn {
 
 /// Minimises all objectives of a block from their starts.
 pub fn minimise_block(
-    objective: &mut dyn BlockObjective,
+    objective: &mut dyn BatchObjective,
     starts: Vec<Vec<f64>>,
     settings: &Settings,
 ) -> Vec<Minimum> {
-    let p = starts.first().map_or(0, Vec::len);
+    let p = objective.p();
     let mut minima: Vec<Option<Minimum>> = starts.iter().map(|_| None).collect();
     let mut waiting = starts.into_iter().enumerate().map(|(number, start)| Search::new(number, start));
-    let mut open: Vec<Search> = waiting.by_ref().take(SEATS).collect();
+    let mut open: Vec<Search> = waiting.by_ref().take(objective.seats()).collect();
+    let mut trials: Vec<Trial> = (0..open.len().div_ceil(LANES)).map(|_| Trial::new(p)).collect();
     while !open.is_empty() {
-        let numbers: Vec<usize> = open.iter().map(|s| s.number).collect();
-        let mut theta = Array2::zeros((open.len(), p));
-        for (mut row, search) in theta.outer_iter_mut().zip(&open) {
-            row.iter_mut().zip(search.trial(settings)).for_each(|(r, t)| *r = t);
+        trials.truncate(open.len().div_ceil(LANES));
+        trials.iter_mut().for_each(|trial| trial.seats = [None; LANES]);
+        for (i, search) in open.iter().enumerate() {
+            trials[i / LANES].seat(i % LANES, search.number, &search.trial(settings));
         }
-        let mut values = vec![0.0; open.len()];
-        let mut gradients = Array2::zeros((open.len(), p));
-        objective.evaluate(&numbers, &theta, &mut values, &mut gradients);
+        objective.evaluate(&mut trials);
         for (i, search) in open.iter_mut().enumerate() {
-            let theta = theta.row(i).to_vec();
-            let value = values[i] + settings.l1_norm(&theta);
-            search.receive(Point { theta, value, gradient: gradients.row(i).to_vec() }, settings);
+            let (at, lane) = (&trials[i / LANES].at, i % LANES);
+            let theta = at.theta(lane, p);
+            let value = at.values[lane] + settings.l1_norm(&theta);
+            search.receive(Point { theta, value, gradient: at.gradient(lane, p) }, settings);
         }
         aim(objective, &mut open, settings);
         // Searches keep their places as far as they can: an objective may have made room for them there.
@@ -145,7 +112,7 @@ pub fn minimise_block(
 }
 
 /// Gives every search that wants one a direction, or its end. H₀⁻¹ is applied to all of them at once.
-fn aim(objective: &mut dyn BlockObjective, open: &mut [Search], settings: &Settings) {
+fn aim(objective: &mut dyn BatchObjective, open: &mut [Search], settings: &Settings) {
     loop {
         let mut aiming: Vec<&mut Search> = open.iter_mut().filter(|s| s.turn == Turn::Aim).collect();
         let Some(p) = aiming.first().map(|s| s.here.theta.len()) else { return };
@@ -259,7 +226,7 @@ impl Search {
 
     /// A new H₀ where the gradient has shrunk so slowly under the present one that the rest of the way would cost more
     /// than making another.
-    fn renew(&mut self, objective: &mut dyn BlockObjective, settings: &Settings) {
+    fn renew(&mut self, objective: &mut dyn BatchObjective, settings: &Settings) {
         let number = self.number;
         let steepest = largest(&self.slope);
         let first = self.progress.is_first();
@@ -392,19 +359,30 @@ mod tests {
     /// Rosenbrock's valley in pairs of coordinates, shifted by the number of the search.
     struct Rosenbrock;
 
-    impl BlockObjective for Rosenbrock {
-        fn evaluate(
-            &mut self,
-            active: &[usize],
-            theta: &Array2<f64>,
-            values: &mut [f64],
-            gradients: &mut Array2<f64>,
-        ) {
-            for (i, &s) in active.iter().enumerate() {
-                let (x, y) = (theta[[i, 0]] - s as f64, theta[[i, 1]]);
-                values[i] = (1.0 - x).powi(2) + 100.0 * (y - x * x).powi(2);
-                gradients[[i, 0]] = -2.0 * (1.0 - x) - 400.0 * x * (y - x * x);
-                gradients[[i, 1]] = 200.0 * (y - x * x);
+    impl BatchObjective for Rosenbrock {
+        fn p(&self) -> usize {
+            2
+        }
+
+        fn evaluate(&mut self, trials: &mut [Trial]) {
+            each(trials, |s, theta, gradient| {
+                let (x, y) = (theta[0] - s as f64, theta[1]);
+                gradient[0] = -2.0 * (1.0 - x) - 400.0 * x * (y - x * x);
+                gradient[1] = 200.0 * (y - x * x);
+                (1.0 - x).powi(2) + 100.0 * (y - x * x).powi(2)
+            });
+        }
+    }
+
+    /// Every search at its point: its value, and its gradient into the last argument.
+    fn each(trials: &mut [Trial], evaluate: impl Fn(usize, &[f64], &mut [f64]) -> f64) {
+        for Trial { seats, at } in trials {
+            for (lane, seat) in seats.iter().enumerate() {
+                let Some(search) = *seat else { continue };
+                let p = at.theta.len();
+                let (theta, mut gradient) = (at.theta(lane, p), vec![0.0; p]);
+                at.values[lane] = evaluate(search, &theta, &mut gradient);
+                (0..p).for_each(|j| at.gradient[j][lane] = gradient[j]);
             }
         }
     }
@@ -437,21 +415,16 @@ mod tests {
     /// ½(θ − c)² + λ|θ|: soft thresholding.
     struct Quadratic([f64; 3]);
 
-    impl BlockObjective for Quadratic {
-        fn evaluate(
-            &mut self,
-            active: &[usize],
-            theta: &Array2<f64>,
-            values: &mut [f64],
-            gradients: &mut Array2<f64>,
-        ) {
-            for i in 0..active.len() {
-                for j in 0..3 {
-                    let e = theta[[i, j]] - self.0[j];
-                    values[i] += 0.5 * e * e;
-                    gradients[[i, j]] = e;
-                }
-            }
+    impl BatchObjective for Quadratic {
+        fn p(&self) -> usize {
+            3
+        }
+
+        fn evaluate(&mut self, trials: &mut [Trial]) {
+            each(trials, |_, theta, gradient| {
+                (0..3).for_each(|j| gradient[j] = theta[j] - self.0[j]);
+                0.5 * dot(gradient, gradient)
+            });
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a local search is told and what it answers. No model is known here.
 
+pub mod batch;
 pub mod bfgs;
 pub mod lbfgs;
 mod line_search;

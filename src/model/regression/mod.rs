@@ -26,7 +26,7 @@ use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{Level, Line, Scalar};
 use crate::model::Joint;
 use crate::optim::Minimum;
-use crate::optim::lbfgs::{BlockObjective, Settings};
+use crate::optim::lbfgs::Settings;
 use crate::penalty::{Penalty, Shape};
 use crate::process::base::DrawnResponse;
 use crate::process::{BaseMeasure, Measure, Pseudo};
@@ -262,10 +262,9 @@ impl<F: Family> Regression<F> {
 
     fn loss_and_gradient(&self, theta: &[f64], f: &Measure) -> (f64, Vec<f64>) {
         let (ground, responses) = Ground::new(self, [f].into_iter());
-        let mut objective = ground.objective(self, &Shared::Unknown, responses);
+        let objective = ground.objective(self, &Shared::Unknown, responses);
         let point = Array2::from_shape_vec((1, theta.len()), theta.to_vec()).expect("one row");
-        let (mut value, mut gradient) = ([0.0], Array2::zeros((1, theta.len())));
-        objective.evaluate(&[0], &point, &mut value, &mut gradient);
+        let (value, gradient) = objective.evaluate(&[0], &point);
         let (kink, beta) = (self.kink(), &theta[..self.d()]);
         let mut gradient = gradient.into_raw_vec_and_offset().0;
         gradient.iter_mut().zip(beta).for_each(|(g, b)| *g += kink * b.signum());

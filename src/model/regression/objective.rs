@@ -14,8 +14,9 @@ use crate::kernel::products::{add_gradients, add_margins};
 use crate::kernel::regression::{curvatures, loss_and_slope};
 use crate::kernel::{LANES, Level, Line, Panel, Scalar};
 use crate::optim::Minimum;
-use crate::optim::bfgs::{self, LaneObjective, Need, Stage, Trial};
-use crate::optim::lbfgs::{self, BlockObjective, Settings};
+use crate::optim::batch::{BatchObjective, Trial, evaluate_at};
+use crate::optim::bfgs::{self, Curved, Need, Stage};
+use crate::optim::lbfgs::{self, Settings};
 use crate::process::Measure;
 
 /// Columns that are worked on together: their parameters stay in the cache.
@@ -35,8 +36,6 @@ pub struct Objective<'a, F: Family> {
     shared: &'a Shared,
     /// Of every draw.
     responses: Vec<Responses>,
-    metrics: Vec<Metric<'a>>,
-    bench: Vec<Seats>,
 }
 
 /// Draws that are evaluated in step, each a lane.
@@ -44,9 +43,6 @@ struct Seats<T = f64, const L: usize = LANES> {
     taken: [Option<usize>; L],
     mass: Vec<Line<T, L>>,
     ones: Vec<Line<T, L>>,
-    theta: Vec<Line<T, L>>,
-    gradient: Vec<Line<T, L>>,
-    value: [f64; L],
     /// Of a tile of rows: margins, then slopes; and its share of the gradient.
     margins: Vec<Line<T, L>>,
     share: Vec<Line<T, L>>,
@@ -63,9 +59,6 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
             taken: [None; L],
             mass: zeros(x.rows()),
             ones: zeros(x.rows()),
-            theta: zeros(x.d()),
-            gradient: zeros(x.d()),
-            value: [0.0; L],
             margins: Vec::new(),
             share: zeros(x.d()),
             hard_mass: zeros(hard_rows),
@@ -90,11 +83,16 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
         }
     }
 
-    /// The share of the hard rows in the gradients.
-    fn hard_gradient<F: Family>(&self, level: Level, hard: &Panel<T, L>) -> Vec<Line<T, L>> {
+    /// The share of the hard rows in the gradients at θ.
+    fn hard_gradient<F: Family>(
+        &self,
+        level: Level,
+        hard: &Panel<T, L>,
+        theta: &[Line<T, L>],
+    ) -> Vec<Line<T, L>> {
         let (groups, columns) = (0..hard.groups(), 0..hard.d());
         let mut margins = vec![Line::default(); hard.rows()];
-        add_margins(level, hard, groups.clone(), columns.clone(), &[&self.theta], &mut [&mut margins]);
+        add_margins(level, hard, groups.clone(), columns.clone(), &[theta], &mut [&mut margins]);
         loss_and_slope::<F, T, L>(level, &mut margins, &self.hard_mass, &self.hard_ones);
         let mut gradient = vec![Line::default(); columns.len()];
         add_gradients(level, hard, groups, columns, &[&margins], &mut [&mut gradient]);
@@ -108,11 +106,12 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
     level: Level,
     x: &Panel<T, L>,
     bench: &mut [Seats<T, L>],
+    trials: &mut [Trial<T, L>],
     mut see: impl FnMut(&Seats<T, L>, Range<usize>),
 ) {
-    for seats in bench.iter_mut() {
-        seats.gradient.fill(Line::default());
-        seats.value = [0.0; L];
+    for Trial { at, .. } in trials.iter_mut() {
+        at.gradient.fill(Line::default());
+        at.values = [0.0; L];
     }
     for groups in pieces(x.groups(), TILE / x.d().min(COLUMNS)) {
         let rows = groups.start * L..groups.end * L;
@@ -121,15 +120,15 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
             seats.margins.resize(rows.len(), Line::default());
         }
         for columns in pieces(x.d(), COLUMNS) {
-            let (theta, mut margins): (Vec<&[_]>, Vec<&mut [_]>) =
-                bench.iter_mut().map(|s| (&s.theta[columns.clone()], &mut s.margins[..])).unzip();
+            let theta: Vec<&[_]> = trials.iter().map(|t| &t.at.theta[columns.clone()]).collect();
+            let mut margins: Vec<&mut [_]> = bench.iter_mut().map(|s| &mut s.margins[..]).collect();
             add_margins(level, x, groups.clone(), columns, &theta, &mut margins);
         }
-        for seats in bench.iter_mut() {
+        for (seats, trial) in bench.iter_mut().zip(trials.iter_mut()) {
             see(seats, rows.start..rows.end.min(x.n()));
             let (mass, ones) = (&seats.mass[rows.clone()], &seats.ones[rows.clone()]);
             let loss = loss_and_slope::<F, T, L>(level, &mut seats.margins, mass, ones);
-            seats.value.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
+            trial.at.values.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
             seats.share.fill(Line::default());
         }
         for columns in pieces(x.d(), COLUMNS) {
@@ -138,8 +137,8 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
             add_gradients(level, x, groups.clone(), columns, &slopes, &mut shares);
         }
         // Tile by tile: a sum of all rows would lose more digits than singles can spare.
-        for seats in bench.iter_mut() {
-            add(level, &seats.share, &mut seats.gradient);
+        for (seats, trial) in bench.iter().zip(trials.iter_mut()) {
+            add(level, &seats.share, &mut trial.at.gradient[..x.d()]);
         }
     }
 }
@@ -152,8 +151,7 @@ impl<'a, F: Family> Objective<'a, F> {
         data: &'a Dataset,
         responses: Vec<Responses>,
     ) -> Self {
-        let metrics = responses.iter().map(|_| Metric::new(shared)).collect();
-        Objective { model, data, shared, responses, metrics, bench: Vec::new() }
+        Objective { model, data, shared, responses }
     }
 
     /// Draws without pseudo-samples on other than the observed rows.
@@ -166,8 +164,19 @@ impl<'a, F: Family> Objective<'a, F> {
         Objective::new(model, shared, block[0].observed(), block.iter().map(of_draw).collect())
     }
 
+    /// In doubles.
+    fn in_lanes<'o>(&'o self) -> InLanes<'o, 'a, F, f64, LANES> {
+        let hard = self.shared.hard().map(|hard| &hard.x);
+        InLanes::new(self, self.data.panel_with_intercept(), hard, false)
+    }
+
+    /// Values and gradients of some draws at the rows of `theta`.
+    pub fn evaluate(&self, draws: &[usize], theta: &Array2<f64>) -> (Vec<f64>, Array2<f64>) {
+        evaluate_at(&mut self.in_lanes(), draws, theta)
+    }
+
     /// Minimises the losses of all draws, from a start each.
-    pub fn minimise(mut self, starts: Vec<Vec<f64>>) -> Vec<Minimum> {
+    pub fn minimise(self, starts: Vec<Vec<f64>>) -> Vec<Minimum> {
         let (level, settings) = (self.model.level, self.model.settings());
         match self.shared {
             Shared::Small { .. } => {
@@ -179,12 +188,13 @@ impl<'a, F: Family> Objective<'a, F> {
                 } else {
                     starts.into_iter().map(Stage::start).collect()
                 };
-                let x = self.data.panel_with_intercept();
-                let mut doubles = InLanes::new(&self, x, hard.map(|hard| &hard.x), singles);
+                let mut doubles = InLanes { singles, ..self.in_lanes() };
                 bfgs::minimise_block(level, &mut doubles, stages, &settings)
             }
             Shared::Rows(_, columns) => self.minimise_through_rows(columns, starts, &settings),
-            Shared::Factor { .. } | Shared::Unknown => lbfgs::minimise_block(&mut self, starts, &settings),
+            Shared::Factor { .. } | Shared::Unknown => {
+                lbfgs::minimise_block(&mut self.in_lanes(), starts, &settings)
+            }
         }
     }
 
@@ -201,13 +211,11 @@ impl<'a, F: Family> Objective<'a, F> {
         starts: Vec<Vec<f64>>,
         settings: &Settings,
     ) -> Vec<Minimum> {
-        let descents = rows::descend(self.model, &mut self, columns, starts, settings);
+        let descents = rows::descend(self.model, &mut self.in_lanes(), columns, starts, settings);
         let left: Vec<usize> = (0..descents.len()).filter(|&i| descents[i].status.is_none()).collect();
         self.responses = left.iter().map(|&i| std::mem::take(&mut self.responses[i])).collect();
-        self.metrics.truncate(left.len());
-        self.bench.clear();
         let starts = left.iter().map(|&i| descents[i].theta.clone()).collect();
-        let mut rest = lbfgs::minimise_block(&mut self, starts, settings).into_iter();
+        let mut rest = lbfgs::minimise_block(&mut self.in_lanes(), starts, settings).into_iter();
         let minimum = |descent: rows::Descent| {
             let done = descent.iterations;
             descent.minimum().unwrap_or_else(|| {
@@ -256,79 +264,14 @@ pub fn pieces(len: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(size).map(move |start| start..(start + size).min(len))
 }
 
-impl<F: Family> BlockObjective for Objective<'_, F> {
-    fn evaluate(
-        &mut self,
-        active: &[usize],
-        theta: &Array2<f64>,
-        values: &mut [f64],
-        gradients: &mut Array2<f64>,
-    ) {
-        let d = self.model.d();
-        let (x, level) = (self.data.panel_with_intercept(), self.model.level);
-        let groups = active.len().div_ceil(LANES);
-        self.bench.resize_with(self.bench.len().max(groups), || Seats::new(x, None));
-        for (i, (&draw, theta)) in active.iter().zip(theta.outer_iter()).enumerate() {
-            let (group, lane) = (i / LANES, i % LANES);
-            let seats = &mut self.bench[group];
-            seats.take(lane, draw, &self.responses[draw], None);
-            seats.theta.iter_mut().zip(theta).for_each(|(line, t)| line[lane] = *t);
-        }
-        // A draw has one seat: one that moved has left another.
-        let seats = self.bench.iter_mut().flat_map(|seats| &mut seats.taken);
-        seats.skip(active.len()).for_each(|seat| *seat = None);
-        let metrics = &mut self.metrics;
-        pass::<F, _, _>(level, x, &mut self.bench[..groups], |seats, rows| {
-            for (lane, draw) in seats.taken.iter().enumerate() {
-                if let Some(metric) = draw.map(|d| &mut metrics[d]) {
-                    metric.observe(rows.start, seats.margins[..rows.len()].iter().map(|m| m[lane]));
-                }
-            }
-        });
-        for seats in &mut self.bench[..groups] {
-            let penalty = self.model.penalise(&seats.theta[..d], &mut seats.gradient[..d]);
-            seats.value.iter_mut().zip(penalty).for_each(|(v, p)| *v += p);
-        }
-        for (i, mut gradient) in gradients.outer_iter_mut().enumerate() {
-            let (seats, lane) = (&self.bench[i / LANES], i % LANES);
-            gradient.iter_mut().zip(&seats.gradient).for_each(|(g, line)| *g = line[lane]);
-            values[i] = seats.value[lane] + self.responses[active[i]].carrier;
-        }
-    }
-
-    fn precondition(&mut self, active: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
-        let masses: Vec<&[f64]> = active.iter().map(|&s| &self.responses[s].mass[..]).collect();
-        let metrics: Vec<&Metric> = active.iter().map(|&s| &self.metrics[s]).collect();
-        Metric::apply_block::<F>(
-            &metrics,
-            self.model.level,
-            self.data.panel_with_intercept(),
-            &masses,
-            far,
-            v,
-        )
-    }
-
-    fn renew(&mut self, search: usize, theta: &[f64], far: bool) -> bool {
-        self.metrics[search].renew(self.model, self.data, &self.responses[search].mass, theta, far)
-    }
-
-    fn begins_alone(&self, search: usize) -> bool {
-        self.metrics[search].begins_alone()
-    }
-
-    fn renewal_cost(&self) -> f64 {
-        self.shared.renewal_cost(&self.data.x)
-    }
-}
-
 /// The draws of an objective, a lane each.
-struct InLanes<'o, 'a, F: Family, T, const L: usize> {
-    of: &'o Objective<'a, F>,
+pub struct InLanes<'o, 'a, F: Family, T, const L: usize> {
+    pub of: &'o Objective<'a, F>,
     x: &'o Panel<T, L>,
     hard: Option<&'o Panel<T, L>>,
     /// Hessians are made in singles.
     singles: bool,
+    metrics: Vec<Metric<'a>>,
     bench: Vec<Seats<T, L>>,
 }
 
@@ -339,46 +282,77 @@ impl<'o, 'a, F: Family, T: Scalar<L>, const L: usize> InLanes<'o, 'a, F, T, L> {
         hard: Option<&'o Panel<T, L>>,
         singles: bool,
     ) -> Self {
-        InLanes { of, x, hard, singles, bench: Vec::new() }
+        let metrics = of.responses.iter().map(|_| Metric::new(of.shared)).collect();
+        InLanes { of, x, hard, singles, metrics, bench: Vec::new() }
     }
 }
 
-impl<F: Family, T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_, '_, F, T, L> {
+impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'_, '_, F, T, L> {
     fn p(&self) -> usize {
         self.of.model.d() + 1
     }
 
     fn evaluate(&mut self, trials: &mut [Trial<T, L>]) {
-        let (d, p, level) = (self.of.model.d(), self.p(), self.of.model.level);
+        let (d, p, of) = (self.of.model.d(), self.p(), self.of);
+        let level = of.model.level;
         let groups = self.bench.len().max(trials.len());
         self.bench.resize_with(groups, || Seats::new(self.x, self.hard));
         for (seats, trial) in self.bench.iter_mut().zip(trials.iter()) {
             for (lane, draw) in trial.seats.iter().enumerate() {
-                let hard = self.of.shared.hard();
-                draw.iter().for_each(|&draw| seats.take(lane, draw, &self.of.responses[draw], hard));
+                match *draw {
+                    Some(draw) => seats.take(lane, draw, &of.responses[draw], of.shared.hard()),
+                    None => seats.taken[lane] = None,
+                }
             }
-            seats.theta.copy_from_slice(&trial.at.theta[..p]);
         }
-        pass::<F, _, _>(level, self.x, &mut self.bench[..trials.len()], |_, _| {});
+        let (bench, metrics) = (&mut self.bench[..trials.len()], &mut self.metrics);
+        pass::<F, _, _>(level, self.x, bench, trials, |seats, rows| {
+            for (lane, draw) in seats.taken.iter().enumerate() {
+                let Some(draw) = *draw else { continue };
+                metrics[draw].observe(rows.start, seats.margins[..rows.len()].iter().map(|m| m[lane].into()));
+            }
+        });
         for (seats, trial) in self.bench.iter().zip(trials) {
             let at = &mut trial.at;
-            at.smooth[..p].copy_from_slice(&seats.gradient);
-            if let Some(hard) = self.hard {
-                along(
-                    level,
-                    &seats.gradient,
-                    [-1.0; L],
-                    &seats.hard_gradient::<F>(level, hard),
-                    &mut at.smooth,
-                );
+            let parts = at.smooth.len().min(p);
+            at.smooth[..parts].copy_from_slice(&at.gradient[..parts]);
+            if let Some(hard) = self.hard.filter(|_| parts > 0) {
+                let share = seats.hard_gradient::<F>(level, hard, &at.theta[..p]);
+                along(level, &at.gradient[..p], [-1.0; L], &share, &mut at.smooth[..p]);
             }
-            at.gradient[..p].copy_from_slice(&seats.gradient);
-            let penalty = self.of.model.penalise(&at.theta[..d], &mut at.gradient[..d]);
-            let carrier = |l: usize| trial.seats[l].map_or(0.0, |draw| self.of.responses[draw].carrier);
-            at.values = std::array::from_fn(|l| seats.value[l] + penalty[l] + carrier(l));
+            let penalty = of.model.penalise(&at.theta[..d], &mut at.gradient[..d]);
+            let carrier = |l: usize| trial.seats[l].map_or(0.0, |draw| of.responses[draw].carrier);
+            at.values = std::array::from_fn(|l| at.values[l] + penalty[l] + carrier(l));
         }
     }
 
+    /// Two lines at least share what is loaded. Rows that come from afar are to serve more draws.
+    fn seats(&self) -> usize {
+        if self.x.groups() * self.x.d() <= 2 * TILE { 2 * L } else { 4 * L }
+    }
+
+    fn precondition(&mut self, searches: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
+        let masses: Vec<&[f64]> = searches.iter().map(|&s| &self.of.responses[s].mass[..]).collect();
+        let metrics: Vec<&Metric> = searches.iter().map(|&s| &self.metrics[s]).collect();
+        let x = self.of.data.panel_with_intercept();
+        Metric::apply_block::<F>(&metrics, self.of.model.level, x, &masses, far, v)
+    }
+
+    fn renew(&mut self, search: usize, theta: &[f64], far: bool) -> bool {
+        let of = self.of;
+        self.metrics[search].renew(of.model, of.data, &of.responses[search].mass, theta, far)
+    }
+
+    fn begins_alone(&self, search: usize) -> bool {
+        self.metrics[search].begins_alone()
+    }
+
+    fn renewal_cost(&self) -> f64 {
+        self.of.shared.renewal_cost(&self.of.data.x)
+    }
+}
+
+impl<F: Family, T: Scalar<L>, const L: usize> Curved<T, L> for InLanes<'_, '_, F, T, L> {
     fn curvatures(&self, theta: &[Line<T, L>], exact: [bool; L], out: &mut [Line<T, L>]) {
         let d = self.of.model.d();
         self.of.model.curvatures(&theta[..d], exact, &mut out[..d]);
@@ -423,15 +397,6 @@ impl<F: Family, T: Scalar<L>, const L: usize> LaneObjective<T, L> for InLanes<'_
         let hard = self.of.shared.hard()?;
         let mass = &self.of.responses[search].mass;
         Some(hard.hessian::<F>(self.of.model.level, self.singles, mass, theta, far))
-    }
-
-    fn hessian_cost(&self) -> f64 {
-        self.of.shared.renewal_cost(&self.of.data.x)
-    }
-
-    /// Two lines at least share what is loaded. Rows that come from afar are to serve more draws.
-    fn seats(&self) -> usize {
-        if self.x.groups() * self.x.d() <= 2 * TILE { 2 * L } else { 4 * L }
     }
 }
 
@@ -479,7 +444,7 @@ mod tests {
         let (data, d) = (objective.data, objective.model.d());
         let mut lanes = InLanes::new(objective, x, None, false);
         // Two draws in different lines, at points of their own.
-        let mut trials: Vec<Trial<T, L>> = (0..2).map(|_| Trial::new(d + 1)).collect();
+        let mut trials: Vec<Trial<T, L>> = (0..2).map(|_| Trial::in_parts(d + 1)).collect();
         let places = [(0, 3), (1, L - 1)];
         let theta = |s: usize, j: usize| f64::from(noise(900 * s + 5 * j) as f32) / 10.0;
         for (s, (line, lane)) in places.into_iter().enumerate() {

@@ -4,14 +4,15 @@
 //! as many dimensions as there are rows. No step goes up, and where most of β ends near 0, as sparse regressions do, the
 //! parabolas are so close that three steps are enough.
 
-use ndarray::{Array1, Array2, ArrayView1};
+use ndarray::{Array1, ArrayView1};
 
 use super::metric::Gram;
-use super::objective::Objective;
+use super::objective::InLanes;
 use super::{Family, Regression};
-use crate::kernel::Panel;
+use crate::kernel::{LANES, Panel};
 use crate::math::largest;
-use crate::optim::lbfgs::{BlockObjective, Settings};
+use crate::optim::batch::evaluate_at;
+use crate::optim::lbfgs::Settings;
 use crate::optim::{Minimum, Status};
 
 /// Draws that are worked on together.
@@ -47,7 +48,7 @@ impl Descent {
 /// Descends from every start.
 pub fn descend<F: Family>(
     model: &Regression<F>,
-    objective: &mut Objective<F>,
+    lanes: &mut InLanes<F, f64, LANES>,
     columns: &Panel,
     starts: Vec<Vec<f64>>,
     settings: &Settings,
@@ -70,7 +71,7 @@ pub fn descend<F: Family>(
         let mut open: Vec<&mut Descent> =
             seats.iter_mut().filter(|s| s.theta.iter().all(|t| t.is_finite())).collect();
         while !open.is_empty() {
-            open = round(model, objective, columns, open, settings);
+            open = round(model, lanes, columns, open, settings);
         }
     }
     descents
@@ -79,7 +80,7 @@ pub fn descend<F: Family>(
 /// One step of every search; those that go on.
 fn round<'a, F: Family>(
     model: &Regression<F>,
-    objective: &mut Objective<F>,
+    lanes: &mut InLanes<F, f64, LANES>,
     columns: &Panel,
     open: Vec<&'a mut Descent>,
     settings: &Settings,
@@ -88,20 +89,18 @@ fn round<'a, F: Family>(
     let betas: Vec<&[f64]> = open.iter().map(|s| &s.theta[..d]).collect();
     let grams = Gram::new(model, columns, &betas);
     let solved = open.into_iter().zip(grams).filter_map(|(search, gram)| {
-        let (mass, ones) = objective.responses(search.number);
+        let (mass, ones) = lanes.of.responses(search.number);
         let found = gram.minimise_ridge::<F>(mass, ones, &mut search.dual, EXACT * settings.gradient);
         found.then_some((search, gram))
     });
     let (open, grams): (Vec<_>, Vec<_>) = solved.unzip();
     let numbers: Vec<usize> = open.iter().map(|s| s.number).collect();
-    let mut theta = objective.combine(open.iter().map(|s| &s.dual.c[..]));
+    let mut theta = lanes.of.combine(open.iter().map(|s| &s.dual.c[..]));
     for ((mut theta, gram), search) in theta.outer_iter_mut().zip(&grams).zip(&open) {
         theta.iter_mut().zip(&gram.inverse).for_each(|(t, inverse)| *t *= -inverse);
         theta[d] = search.dual.intercept;
     }
-    let mut values = vec![0.0; open.len()];
-    let mut gradients = Array2::zeros(theta.raw_dim());
-    BlockObjective::evaluate(objective, &numbers, &theta, &mut values, &mut gradients);
+    let (values, gradients) = evaluate_at(lanes, &numbers, &theta);
     let mut going = Vec::new();
     for (i, search) in open.into_iter().enumerate() {
         let gradient = gradients.row(i).to_vec();
@@ -216,6 +215,7 @@ mod tests {
     use crate::model::{Model, Search};
     use crate::penalty::{Penalty, StudentT};
     use crate::process::Measure;
+    use ndarray::Array2;
 
     const N: usize = 12;
     const D: usize = 40;
