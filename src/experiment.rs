@@ -387,7 +387,8 @@ pub struct EvaluateConfig {
 pub enum Metric {
     /// Mean log pointwise predictive density of the test data, eq. (E.11).
     Lppd,
-    /// Mean squared error of the predictive probability of a response 1, eq. (E.12).
+    /// Mean squared error of the predictive mean of the response: of the probability of a 1, eq. (E.12), where it is 0 or 1, else
+    /// in its own unit.
     Mse,
     /// Per cent of test responses predicted by a predictive probability above ½, eq. (E.13).
     Accuracy,

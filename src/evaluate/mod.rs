@@ -1,6 +1,7 @@
 //! Predictive performance on test data (supplement E.3.1), and sparsity, summed up draw by draw: neither draws nor an
 //! array of draws by test rows is kept.
 
+mod means;
 mod tally;
 
 use std::ops::Range;
@@ -13,7 +14,8 @@ use crate::data::Dataset;
 use crate::kernel::Level;
 use crate::kernel::log_sums::log_add;
 use crate::math::{log_add_exp, mean};
-use crate::model::Model;
+use crate::model::{Model, Response};
+use means::Means;
 use tally::Tally;
 
 /// A number and its Monte Carlo standard error.
@@ -63,8 +65,9 @@ impl Bytes for Dealing {
 }
 
 bytes!(Predictive { log_sums, rows, log_weights, dealing });
-bytes!(Sparsity { coefficients, epsilon, dealing, sums, log_scale });
-bytes!(OnTest { all, by_restarts, most });
+bytes!(Means { dealing, sums, log_scale });
+bytes!(Sparsity { coefficients, epsilon, means });
+bytes!(OnTest { all, means, by_restarts, most });
 
 /// log Σ_b w_b f(ỹᵢ | θ_b) of every test row, draws dealt out over groups. The groups are independent parts of the
 /// posterior sample, so leaving each out in turn gives the Monte Carlo error of what is smooth; that of a count: [`Tally`].
@@ -175,61 +178,30 @@ fn jackknife(leave_one_out: &[f64]) -> f64 {
     if k > 1.0 { error } else { f64::NAN }
 }
 
-/// Per cent of coefficients whose posterior mean is below `epsilon` in absolute value (supplement E.3.2), from sums of
-/// the draws, dealt out over groups.
+/// Per cent of coefficients whose posterior mean is below `epsilon` in absolute value (supplement E.3.2).
 #[derive(Clone, Debug)]
 pub struct Sparsity {
     coefficients: Range<usize>,
     epsilon: f64,
-    dealing: Dealing,
-    /// Σ w β of every group, empty for one without draws, with its Σ w.
-    sums: Vec<(Vec<f64>, f64)>,
-    /// Weights are relative to this one, the largest so far.
-    log_scale: f64,
+    means: Means,
 }
 
 impl Sparsity {
     pub fn new(coefficients: Range<usize>, epsilon: f64, dealing: Dealing) -> Self {
-        let sums = vec![(Vec::new(), 0.0); GROUPS];
-        Sparsity { coefficients, epsilon, dealing, sums, log_scale: f64::NEG_INFINITY }
+        Sparsity { coefficients, epsilon, means: Means::new(dealing) }
     }
 
     pub fn add(&mut self, draw: u64, log_weight: f64, theta: &[f64]) {
-        self.rescale(log_weight);
-        let w = libm::exp(log_weight - self.log_scale);
-        let (sums, weight) = &mut self.sums[self.dealing.group(draw, GROUPS)];
-        sums.resize(self.coefficients.len(), 0.0);
-        sums.iter_mut().zip(&theta[self.coefficients.clone()]).for_each(|(s, b)| *s += w * b);
-        *weight += w;
-    }
-
-    /// Makes room for weights of this size.
-    fn rescale(&mut self, log_scale: f64) {
-        if log_scale > self.log_scale {
-            let shrink = libm::exp(self.log_scale - log_scale);
-            for (sums, weight) in &mut self.sums {
-                sums.iter_mut().for_each(|s| *s *= shrink);
-                *weight *= shrink;
-            }
-            self.log_scale = log_scale;
-        }
+        self.means.add(draw, log_weight, &theta[self.coefficients.clone()]);
     }
 
     /// Adds the draws that come next.
     pub fn fold(&mut self, next: &Sparsity) {
-        self.rescale(next.log_scale);
-        let w = libm::exp(next.log_scale - self.log_scale);
-        for ((sums, weight), (more, by)) in self.sums.iter_mut().zip(&next.sums) {
-            if !more.is_empty() {
-                sums.resize(more.len(), 0.0);
-                sums.iter_mut().zip(more).for_each(|(s, b)| *s += w * b);
-                *weight += w * by;
-            }
-        }
+        self.means.fold(&next.means);
     }
 
     pub fn estimate(&self) -> Estimate {
-        let filled: Vec<&(Vec<f64>, f64)> = self.sums.iter().filter(|(_, weight)| *weight > 0.0).collect();
+        let filled = self.means.filled();
         let weight: f64 = filled.iter().map(|(_, weight)| weight).sum();
         let mut tally = Tally::new(-self.epsilon..self.epsilon, filled.len(), self.coefficients.len());
         for j in 0..self.coefficients.len() {
@@ -253,27 +225,60 @@ pub struct ByRestarts {
     pub lppd: Estimate,
 }
 
-/// Log densities of the test rows at each point where a draw would have ended with fewer restarts, and the restart
-/// that found it. The last is the draw itself.
-pub type Densities = Vec<(usize, Vec<f64>)>;
-
-/// The expensive part of evaluating a draw.
-pub fn densities(model: &dyn Model, draw: &Draw, test: &Dataset) -> Densities {
-    let density = |theta: &[f64]| {
-        let mut out = vec![0.0; test.n()];
-        model.log_density(theta, test, &mut out);
-        out
-    };
-    // A restart that failed would have been made up for by the next.
-    let found = |(r, _): &(usize, &[f64])| *r == draw.restart || !draw.values[r - 1].is_nan();
-    draw.records().filter(found).map(|(r, theta)| (r, density(theta))).collect()
+/// What a draw says of the test rows.
+#[derive(Clone, Debug, Default)]
+pub struct OnRows {
+    /// log f_θ(ỹᵢ).
+    pub log_density: Vec<f64>,
+    /// E[ỹᵢ | x̃ᵢ, θ], where the squared error is one of it; empty elsewhere.
+    pub mean: Vec<f64>,
 }
 
-/// The predictive density of the draws on test data; and of the same draws cut off after r restarts, if they may make
+/// The expensive part of evaluating θ.
+pub fn on_rows(model: &dyn Model, theta: &[f64], test: &Dataset) -> OnRows {
+    let mut rows = OnRows { log_density: vec![0.0; test.n()], mean: Vec::new() };
+    model.log_density(theta, test, &mut rows.log_density);
+    if predicts(model, test) {
+        rows.mean.resize(test.n(), 0.0);
+        model.mean(theta, test, &mut rows.mean);
+    }
+    rows
+}
+
+/// Whether the squared error of a predicted mean can be told: that of a response 0 or 1 follows from its density, and a censored
+/// response is not known.
+pub fn predicts(model: &dyn Model, test: &Dataset) -> bool {
+    let numbers = model.response().is_some_and(|response| response != Response::Binary);
+    let known = test.event.as_ref().is_none_or(|event| event.iter().all(|&e| e == 1.0));
+    numbers && known && model.has_mean()
+}
+
+/// The test rows at each point where a draw would have ended with fewer restarts, and the restart that found it. The last is
+/// the draw itself, and it alone has means.
+pub type Records = Vec<(usize, OnRows)>;
+
+/// The expensive part of evaluating a draw.
+pub fn records(model: &dyn Model, draw: &Draw, test: &Dataset) -> Records {
+    // A restart that failed would have been made up for by the next.
+    let found = |(r, _): &(usize, &[f64])| *r == draw.restart || !draw.values[r - 1].is_nan();
+    let at = |(r, theta): (usize, &[f64])| match r == draw.restart {
+        true => (r, on_rows(model, theta, test)),
+        false => {
+            let mut log_density = vec![0.0; test.n()];
+            model.log_density(theta, test, &mut log_density);
+            (r, OnRows { log_density, mean: Vec::new() })
+        }
+    };
+    draw.records().filter(found).map(at).collect()
+}
+
+/// The predictive density of the draws on test data, and the predictive mean; and the density of the same draws cut off after r restarts, if they may make
 /// more than one.
 #[derive(Clone, Debug)]
 pub struct OnTest {
     all: Predictive,
+    /// E[ỹᵢ | x̃ᵢ], where it is asked for.
+    means: Means,
     by_restarts: Vec<(usize, Predictive)>,
     most: usize,
 }
@@ -284,29 +289,34 @@ impl OnTest {
         let grid = if restarts > 1 { restart_grid(restarts) } else { Vec::new() };
         let by_restarts = grid.into_iter().map(|r| (r, Predictive::new(rows, GROUPS_BY_RESTARTS, dealing)));
         let all = Predictive::new(rows, GROUPS, dealing);
-        OnTest { all, by_restarts: by_restarts.collect(), most: 1 }
+        OnTest { all, means: Means::new(dealing), by_restarts: by_restarts.collect(), most: 1 }
     }
 
     /// Adds a draw that was found in one attempt.
-    pub fn add_one(&mut self, draw: u64, log_weight: f64, log_density: &[f64]) {
-        self.all.add(draw, log_weight, log_density);
+    pub fn add_one(&mut self, draw: u64, log_weight: f64, rows: &OnRows) {
+        self.all.add(draw, log_weight, &rows.log_density);
+        if !rows.mean.is_empty() {
+            self.means.add(draw, log_weight, &rows.mean);
+        }
     }
 
-    /// Adds a draw by its densities.
-    pub fn add(&mut self, draw: &Draw, densities: &Densities) {
-        let (_, last) = densities.last().expect("a draw ends somewhere");
-        self.all.add(draw.index, 0.0, last);
+    /// Adds a draw by its records.
+    pub fn add(&mut self, draw: &Draw, records: &Records) {
+        let (_, last) = records.last().expect("a draw ends somewhere");
+        self.add_one(draw.index, 0.0, last);
         let restarts = self.by_restarts.last().map_or(1, |(r, _)| *r);
         self.most = self.most.max(draw.values.len().min(restarts));
         for (r, predictive) in &mut self.by_restarts {
-            let made = densities.iter().take_while(|(at, _)| at <= r).last().unwrap_or(&densities[0]);
-            predictive.add(draw.index, 0.0, if *r == restarts { last } else { &made.1 });
+            let made = records.iter().take_while(|(at, _)| at <= r).last().unwrap_or(&records[0]);
+            let rows = if *r == restarts { last } else { &made.1 };
+            predictive.add(draw.index, 0.0, &rows.log_density);
         }
     }
 
     /// Adds the draws that come next.
     pub fn fold(&mut self, next: &OnTest) {
         self.all.fold(&next.all);
+        self.means.fold(&next.means);
         self.most = self.most.max(next.most);
         let lines = self.by_restarts.iter_mut().zip(&next.by_restarts);
         lines.for_each(|((_, line), (_, next))| line.fold(next));
@@ -314,6 +324,14 @@ impl OnTest {
 
     pub fn predictive(&self) -> &Predictive {
         &self.all
+    }
+
+    /// Mean squared error of the predictive mean, if it was asked for.
+    pub fn squared_error(&self, y: &[f64]) -> Option<Estimate> {
+        self.means.estimate(|means| {
+            let squares = means.iter().zip(y).map(|(m, y)| (y - m) * (y - m));
+            squares.sum::<f64>() / y.len() as f64
+        })
     }
 
     /// LPPD over r, up to the most restarts that a draw made; a stopping rule may have ended them all before R.
@@ -410,17 +428,18 @@ mod tests {
     }
 
     /// A draw of one test row, by the objectives of its restarts; the density at a record is its number.
-    fn tested(index: u64, values: &[f64]) -> (Draw, Densities) {
+    fn tested(index: u64, values: &[f64]) -> (Draw, Records) {
         let mut records: Vec<usize> = Vec::new();
         for (r, v) in values.iter().enumerate().filter(|(_, v)| !v.is_nan()) {
             if records.last().is_none_or(|&best| *v < values[best - 1]) {
                 records.push(r + 1);
             }
         }
-        let densities = records.iter().map(|&r| (r, vec![libm::log(r as f64)])).collect();
+        let row = |r: usize| OnRows { log_density: vec![libm::log(r as f64)], mean: vec![r as f64] };
+        let found = records.iter().map(|&r| (r, row(r))).collect();
         let restart = *records.last().unwrap();
         let minimum = Minimum::closed_form(vec![0.0], values[restart - 1]);
-        (Draw { index, minimum, restart, values: values.to_vec(), earlier: Vec::new() }, densities)
+        (Draw { index, minimum, restart, values: values.to_vec(), earlier: Vec::new() }, found)
     }
 
     #[test]
@@ -429,8 +448,8 @@ mod tests {
         for (index, values) in
             [&[3.0, 2.0, 2.0, 1.0][..], &[f64::NAN, f64::NAN, 5.0, 6.0]].into_iter().enumerate()
         {
-            let (draw, densities) = tested(index as u64, values);
-            on_test.add(&draw, &densities);
+            let (draw, records) = tested(index as u64, values);
+            on_test.add(&draw, &records);
         }
         // The second draw failed twice: with one restart or two it would have gone on to the third.
         let expected = [(1, 2.0), (2, 2.5), (3, 2.5), (4, 3.5)];
@@ -441,13 +460,15 @@ mod tests {
             assert!((line.lppd.value - libm::log(mean)).abs() < 1e-14, "{line:?}");
         }
         assert!((on_test.predictive().lppd().value - libm::log(3.5)).abs() < 1e-14);
+        // Both draws end at restarts 4 and 3: the mean is 3.5, too.
+        assert_eq!(on_test.squared_error(&[3.0]).unwrap().value, 0.25);
     }
 
     #[test]
     fn one_restart_has_no_table() {
         let mut on_test = OnTest::new(1, 1, Dealing::InTurn);
-        let (rescued, densities) = tested(0, &[f64::NAN, 1.0]);
-        on_test.add(&rescued, &densities);
+        let (rescued, records) = tested(0, &[f64::NAN, 1.0]);
+        on_test.add(&rescued, &records);
         assert_eq!(on_test.by_restarts(), []);
     }
 

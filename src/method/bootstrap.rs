@@ -7,7 +7,7 @@ use crate::bootstrap::{Draw, Plan, Scheme, posterior_bootstrap};
 use crate::config::Count;
 use crate::data::Dataset;
 use crate::error::Result;
-use crate::evaluate::densities;
+use crate::evaluate::records;
 use crate::experiment::{Experiment, FixedInitConfig};
 use crate::init::default_dist;
 use crate::model::{Model, Support};
@@ -118,12 +118,12 @@ impl ReadyTrial {
         let (model, test) = (self.model.as_ref(), job.test);
         let evaluate = |draw: &Draw| {
             let test = test.filter(|_| !draw.failed())?;
-            Some(densities(model, draw, test))
+            Some(records(model, draw, test))
         };
         let draws = 0..job.draws();
         let (pool, cancel) = (job.machine.pool, job.machine.cancel);
-        posterior_bootstrap(&self.plan(), draws, pool, cancel, evaluate, |draw, densities| {
-            job.sink.put(Made::Found(draw, densities))
+        posterior_bootstrap(&self.plan(), draws, pool, cancel, evaluate, |draw, records| {
+            job.sink.put(Made::Found(draw, records))
         })
     }
 }

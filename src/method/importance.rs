@@ -9,6 +9,7 @@ use super::{Begin, Case, Effort, Inference, Job, Made, Prepared, Say, convention
 use crate::bayes::importance::{Proposal, Weighing, WeightedDraw};
 use crate::data::Dataset;
 use crate::error::Result;
+use crate::evaluate::OnRows;
 use crate::experiment::Experiment;
 use crate::init::Dist;
 use crate::model::Model;
@@ -91,7 +92,7 @@ impl Prepared for Proposed {
         };
         weighing.sample(
             |theta| test.map(|test| log_densities(model, parameters, theta, test)),
-            |index, log_weight, draw: Option<WeightedDraw<Option<Vec<f64>>>>| {
+            |index, log_weight, draw: Option<WeightedDraw<Option<OnRows>>>| {
                 let Some(WeightedDraw { theta, log_joint, result: densities }) = draw else {
                     return job.sink.put(Made::Dropped { index, log_weight });
                 };

@@ -28,7 +28,7 @@ use crate::config::{Document, Problem};
 use crate::data::Dataset;
 use crate::data::files::SearchPath;
 use crate::error::{Error, Result};
-use crate::evaluate::Densities;
+use crate::evaluate::{OnRows, Records, on_rows};
 use crate::experiment::Experiment;
 use crate::model::Model;
 use crate::process::{Prior, Truncation};
@@ -332,10 +332,10 @@ impl Job<'_> {
 
 /// A draw, and what the thread that made it has computed of it.
 pub enum Made {
-    /// By searches, with the log densities of the test rows at each of its records.
-    Found(Draw, Option<Densities>),
+    /// By searches, with the test rows at each of its records.
+    Found(Draw, Option<Records>),
     /// In another way.
-    Drawn { sample: Sample, log_weight: f64, densities: Option<Vec<f64>> },
+    Drawn { sample: Sample, log_weight: f64, densities: Option<OnRows> },
     /// One that weighs too little to be kept.
     Dropped { index: u64, log_weight: f64 },
 }
@@ -371,11 +371,9 @@ pub struct Findings {
 
 bytes!(Findings { chains, advi, elbo });
 
-/// Log densities of the test rows at θ. What a prior adds to θ is no part of the density.
-fn log_densities(model: &dyn Model, parameters: usize, theta: &[f64], test: &Dataset) -> Vec<f64> {
-    let mut out = vec![0.0; test.n()];
-    model.log_density(&theta[..parameters], test, &mut out);
-    out
+/// What θ says of the test rows. What a prior adds to θ is no part of the density.
+fn log_densities(model: &dyn Model, parameters: usize, theta: &[f64], test: &Dataset) -> OnRows {
+    on_rows(model, &theta[..parameters], test)
 }
 
 #[cfg(test)]

@@ -203,6 +203,14 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// E[y | x, θ] of every row into `out`, for a model that [has one](Model::has_mean).
+    fn mean(&self, _theta: &[f64], _at: &Dataset, _out: &mut [f64]) {}
+
+    /// The response has an expectation that is known.
+    fn has_mean(&self) -> bool {
+        false
+    }
+
     /// Where the regression coefficients stand in θ, intercept aside.
     fn coefficients(&self) -> Option<Range<usize>> {
         None

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use ndarray::ArrayView1;
+
 use super::{Block, Joint, Model, Response, Search, Support, Transform};
 use crate::data::Dataset;
 use crate::optim::batch::{BatchObjective, Trial};
@@ -19,7 +21,7 @@ pub struct Tile<'a> {
 
 /// A row with its response, and its weight in the measure.
 pub struct Atom<'a> {
-    pub x: ndarray::ArrayView1<'a, f64>,
+    pub x: ArrayView1<'a, f64>,
     pub y: f64,
     /// The response is an event, and not censored.
     pub event: bool,
@@ -63,6 +65,16 @@ pub trait RowLoss: Send + Sync {
     /// Where the regression coefficients stand in θ.
     fn coefficients(&self) -> Option<Range<usize>> {
         None
+    }
+
+    /// E[y | x, θ], for a loss that [has one](RowLoss::has_mean).
+    fn mean(&self, _x: ArrayView1<f64>, _theta: &[f64]) -> f64 {
+        f64::NAN
+    }
+
+    /// The response has an expectation that is known.
+    fn has_mean(&self) -> bool {
+        false
     }
 
     /// l is −log f: LPPD, NUTS and ADVI have a meaning.
@@ -249,6 +261,16 @@ impl<L: RowLoss> Model for Rows<L> {
             }
         }
         true
+    }
+
+    fn has_mean(&self) -> bool {
+        self.loss.has_mean()
+    }
+
+    fn mean(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        for (x, out) in at.x.outer_iter().zip(out) {
+            *out = self.loss.mean(x, theta);
+        }
     }
 
     fn response(&self) -> Option<Response> {

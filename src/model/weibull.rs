@@ -115,6 +115,17 @@ impl RowLoss for Weibull {
         Some(Response::Positive)
     }
 
+    fn has_mean(&self) -> bool {
+        true
+    }
+
+    /// e^η Γ(1 + 1/k).
+    fn mean(&self, x: ArrayView1<f64>, theta: &[f64]) -> f64 {
+        let d = self.columns.len();
+        let eta = x.dot(&ArrayView1::from(&theta[..d])) + theta[d];
+        libm::exp(eta + libm::lgamma(1.0 + 1.0 / theta[d + 1]))
+    }
+
     fn coefficients(&self) -> Option<Range<usize>> {
         Some(0..self.columns.len())
     }

@@ -74,10 +74,10 @@ impl<'a> Scores<'a> {
     /// Adds a draw.
     pub fn add(&self, made: &Made, sums: &mut Sums) {
         match made {
-            Made::Found(draw, densities) => {
+            Made::Found(draw, records) => {
                 sums.diagnostics.add(self.model, draw);
-                if let (Some(on_test), Some(densities)) = (&mut sums.on_test, densities) {
-                    on_test.add(draw, densities);
+                if let (Some(on_test), Some(records)) = (&mut sums.on_test, records) {
+                    on_test.add(draw, records);
                 }
                 if let Some(sparsity) = sums.sparsity.as_mut().filter(|_| !draw.failed()) {
                     sparsity.add(draw.index, 0.0, &draw.minimum.theta);
@@ -110,16 +110,17 @@ impl<'a> Scores<'a> {
         report.diagnostics.importance = sums.weights.map(|weights| weights.weights());
         if let (Some(on_test), Some(test)) = (&sums.on_test, self.test) {
             let predictive = on_test.predictive();
-            match test.y.as_ref().filter(|_| self.model.response() == Some(Response::Binary)) {
-                Some(y) => {
-                    let [lppd, mse, accuracy] =
-                        predictive.classification(y.as_slice().expect("responses are contiguous"));
-                    report.lppd = self.wants(Metric::Lppd).then_some(lppd);
-                    report.mse = self.wants(Metric::Mse).then_some(mse);
-                    report.accuracy = self.wants(Metric::Accuracy).then_some(accuracy);
+            let y = test.y.as_ref().map(|y| y.as_slice().expect("responses are contiguous"));
+            let (lppd, mse, accuracy) = match (self.model.response(), y) {
+                (Some(Response::Binary), Some(y)) => {
+                    let [lppd, mse, accuracy] = predictive.classification(y);
+                    (lppd, Some(mse), Some(accuracy))
                 }
-                None => report.lppd = Some(predictive.lppd()),
-            }
+                (_, y) => (predictive.lppd(), y.and_then(|y| on_test.squared_error(y)), None),
+            };
+            report.lppd = self.wants(Metric::Lppd).then_some(lppd);
+            report.mse = mse.filter(|_| self.wants(Metric::Mse));
+            report.accuracy = accuracy.filter(|_| self.wants(Metric::Accuracy));
         }
         report
     }

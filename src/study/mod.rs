@@ -12,6 +12,7 @@ use crate::data::Dataset;
 use crate::data::files::{Input, SearchPath};
 use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
+use crate::evaluate::predicts;
 use crate::experiment::{Experiment, Metric, PathConfig};
 use crate::method::{Case, Inference, prior, start_files};
 pub use crate::method::{ReadyTrial, Trial};
@@ -337,8 +338,15 @@ impl Study {
                 }
                 Metric::Sparsity => continue,
                 Metric::Lppd if !model.is_likelihood() => "\"lppd\" needs a model with a density",
-                Metric::Mse | Metric::Accuracy if model.response() != Some(Response::Binary) => {
-                    "\"mse\" and \"accuracy\" need a model of a response that is 0 or 1"
+                Metric::Accuracy if model.response() != Some(Response::Binary) => {
+                    "\"accuracy\" needs a model of a response that is 0 or 1"
+                }
+                Metric::Mse if model.response().is_none() => "\"mse\" needs a model of a response",
+                Metric::Mse
+                    if model.response() != Some(Response::Binary)
+                        && test.is_some_and(|test| !predicts(model, test)) =>
+                {
+                    "\"mse\" needs test responses that are known, and some are censored"
                 }
                 _ if test.is_none() => {
                     "metrics on test data need some: give `data.test`, `data.split` or `n_test`"

@@ -13,6 +13,7 @@ mod formats;
 mod matrix;
 #[cfg(feature = "nuts")]
 mod methods;
+mod metrics;
 mod path;
 mod scaling;
 mod support;

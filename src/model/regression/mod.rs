@@ -334,6 +334,16 @@ impl<F: Family> Model for Regression<F> {
         true
     }
 
+    fn has_mean(&self) -> bool {
+        true
+    }
+
+    /// A′(η).
+    fn mean(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        let means = self.margins(theta, at).into_iter().map(|eta| F::slopes(eta)[0]);
+        out.iter_mut().zip(means).for_each(|(out, mean)| *out = mean);
+    }
+
     fn coefficients(&self) -> Option<Range<usize>> {
         Some(0..self.d())
     }
