@@ -1,5 +1,6 @@
 //! What is wrong with a document, and where: messages with file, line, column and an excerpt.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 use std::sync::Arc;
 
@@ -39,6 +40,13 @@ pub struct Problem {
     /// What to do about it.
     pub help: Option<String>,
     pub(super) place: Place,
+}
+
+/// What is wrong with the table of a model or a base measure: the key below it, empty for the table itself, and why.
+pub type Complaint = (Cow<'static, str>, String);
+
+pub fn complaint(key: impl Into<Cow<'static, str>>, why: impl Into<String>) -> Complaint {
+    (key.into(), why.into())
 }
 
 /// All that is wrong with a document, in the order of the file and then of the overrides.

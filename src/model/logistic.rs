@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::regression::{self, Family};
 use super::{Context, Model, Response};
+use crate::config::Complaint;
 use crate::data::Dataset;
 use crate::kernel::Arithmetic;
 use crate::kernel::regression::Partition;
@@ -24,7 +25,7 @@ pub const STARTER: &str = include_str!("../../configs/starters/logistic.toml");
 pub struct Config(regression::Config);
 
 impl Config {
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         self.0.build::<Logistic>(context)
     }
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Context, Model, Search, column_names};
+use crate::config::Complaint;
 use crate::optim::Minimum;
 use crate::process::Measure;
 
@@ -14,7 +15,7 @@ pub const STARTER: &str = include_str!("../../configs/starters/mean.toml");
 pub struct Config {}
 
 impl Config {
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         let block = (WEIGHTS / context.train.n().max(1)).clamp(1, BLOCK);
         Ok(Box::new(Mean { columns: context.train.columns.clone(), block }))
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::quantile::Quantile;
 use super::{Context, Model};
+use crate::config::Complaint;
 
 pub const STARTER: &str = include_str!("../../configs/starters/median.toml");
 
@@ -13,7 +14,7 @@ pub const STARTER: &str = include_str!("../../configs/starters/median.toml");
 pub struct Config {}
 
 impl Config {
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         Ok(Box::new(Quantile::new(0.5, 2.0, context)))
     }
 }

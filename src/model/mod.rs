@@ -24,6 +24,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::config::{Complaint, complaint};
 use crate::data::Dataset;
 use crate::optim::{Minimum, Optimiser};
 use crate::process::{BaseMeasure, Measure};
@@ -45,7 +46,7 @@ macro_rules! models {
             }
 
             /// What is wrong with the model on this data: keys below `model.<name>`, and why.
-            pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+            pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
                 match self { $(Self::$variant(config) => config.build(context)),* }
             }
         }
@@ -190,7 +191,7 @@ pub trait Model: Send + Sync {
 
     /// What keeps the loss from having one minimum on these data, whatever their weights: keys below `model.<name>`, and
     /// why. `None` if no data could, or if it is a matter of the draw.
-    fn flaws(&self, _train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+    fn flaws(&self, _train: &Dataset) -> Option<Vec<Complaint>> {
         None
     }
 
@@ -233,8 +234,8 @@ pub trait Model: Send + Sync {
 
     /// Likelihood times prior on this data, for conventional Bayes; or the key below `model.<name>` that stands in the
     /// way, and why.
-    fn joint<'a>(&'a self, _data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
-        Err(("", "is a loss without a likelihood, and conventional Bayes needs one".into()))
+    fn joint<'a>(&'a self, _data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, Complaint> {
+        Err(complaint("", "is a loss without a likelihood, and conventional Bayes needs one"))
     }
 
     /// f_θ as a measure to draw pseudo-samples from, covariates from the rows of `data`; `None` if the loss is not a

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mean::{by_location, squared_error, weighted_means};
 use super::{Block, Context, Model, Support, column_names};
-use crate::config::Positive;
+use crate::config::{Complaint, Positive, complaint};
 use crate::data::Dataset;
 use crate::math::log_normal_density;
 use crate::model::Joint;
@@ -37,7 +37,7 @@ pub struct ThetaPrior {
 }
 
 impl Config {
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         let tau2 = self.prior.as_ref().map(|p| p.tau2.get());
         Ok(Box::new(Normal { sigma2: self.sigma2.get(), tau2, columns: context.train.columns.clone() }))
     }
@@ -96,9 +96,9 @@ impl Model for Normal {
         Ok(Box::new(NormalBase { mean: vec![0.0; d], sd: vec![sd; d] }))
     }
 
-    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
+    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, Complaint> {
         let missing = "is missing: conventional Bayes needs a prior on θ, `prior.tau2`";
-        let tau2 = self.tau2.ok_or(("prior", missing.to_owned()))?;
+        let tau2 = self.tau2.ok_or_else(|| complaint("prior", missing))?;
         Ok(Box::new(LocationJoint { model: self, tau2, data }))
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::regression::{self, Family};
 use super::{Context, Model, Response};
+use crate::config::Complaint;
 use crate::kernel::Arithmetic;
 use crate::kernel::regression::Partition;
 use crate::rng::Rng;
@@ -17,7 +18,7 @@ pub const STARTER: &str = include_str!("../../configs/starters/poisson.toml");
 pub struct Config(regression::Config);
 
 impl Config {
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         self.0.build::<Poisson>(context)
     }
 }

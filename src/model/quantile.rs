@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Context, Model, column_names};
-use crate::config::OpenUnit;
+use crate::config::{Complaint, OpenUnit};
 use crate::optim::Minimum;
 use crate::process::Measure;
 
@@ -19,7 +19,7 @@ pub struct Config {
 }
 
 impl Config {
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         Ok(Box::new(Quantile::new(self.q.get(), 1.0, context)))
     }
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use ndarray::ArrayView1;
 
 use super::{Block, Joint, Model, Response, Search, Support, Transform};
+use crate::config::{Complaint, complaint};
 use crate::data::Dataset;
 use crate::optim::batch::{BatchObjective, Trial};
 use crate::optim::lbfgs::{self, Settings};
@@ -88,7 +89,7 @@ pub trait RowLoss: Send + Sync {
     }
 
     /// What is wrong with the data, as problems of the config.
-    fn flaws(&self, _train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+    fn flaws(&self, _train: &Dataset) -> Option<Vec<Complaint>> {
         None
     }
 }
@@ -285,13 +286,13 @@ impl<L: RowLoss> Model for Rows<L> {
         self.loss.knows_events()
     }
 
-    fn flaws(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+    fn flaws(&self, train: &Dataset) -> Option<Vec<Complaint>> {
         self.loss.flaws(train)
     }
 
-    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
+    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, Complaint> {
         if !self.is_likelihood() {
-            return Err(("", "is a loss without a likelihood, and conventional Bayes needs one".into()));
+            return Err(complaint("", "is a loss without a likelihood, and conventional Bayes needs one"));
         }
         let w = (0..data.n()).map(|i| data.weight(i)).collect();
         Ok(Box::new(RowJoint { model: self, f: Measure::weighted(data, w) }))

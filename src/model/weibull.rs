@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::identify::Basis;
 use super::row_loss::{RowLoss, Rows, Tile};
 use super::{Block, Context, Model, Response, Support};
-use crate::config::Gamma;
+use crate::config::{Complaint, Gamma, complaint};
 use crate::data::Dataset;
 use crate::kernel::{LANES, Level, Line};
 use crate::penalty::{Penalty, Shape};
@@ -31,12 +31,15 @@ pub struct Config {
 }
 
 impl Config {
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         let Some(y) = &context.train.y else {
-            return Err(vec![("", "needs times, and the data have no response; give `data.target`".into())]);
+            return Err(vec![complaint(
+                "",
+                "needs times, and the data have no response; give `data.target`",
+            )]);
         };
         if let Some(y) = y.iter().find(|&&y| !Response::Positive.admits(y)) {
-            return Err(vec![(
+            return Err(vec![complaint(
                 "",
                 format!("cannot have a time {y}: it must be {}", Response::Positive.what()),
             )]);
@@ -140,14 +143,14 @@ impl RowLoss for Weibull {
 
     /// Two different times of events at least: one alone is met exactly by an ever larger shape. Without a penalty, events must
     /// also keep every coefficient from growing, and columns be independent.
-    fn flaws(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+    fn flaws(&self, train: &Dataset) -> Option<Vec<Complaint>> {
         let y = train.y.as_ref().filter(|_| !self.prior)?;
         let is_event = |i: &usize| train.event.as_ref().is_none_or(|event| event[*i] == 1.0);
         let events: Vec<usize> = (0..train.n()).filter(is_event).collect();
         if events.iter().all(|&i| y[i] == y[events[0]]) {
             let message =
                 "cannot help: the data need events at two times at least, for the shape has no minimum";
-            return Some(vec![("penalty", message.into())]);
+            return Some(vec![complaint("penalty", message)]);
         }
         if self.penalty != Penalty::None {
             return None;
@@ -162,6 +165,6 @@ impl RowLoss for Weibull {
         } else {
             return None;
         };
-        Some(vec![("penalty", why.into())])
+        Some(vec![complaint("penalty", why)])
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use load::{Rows, Sources};
 
-use crate::config::{Document, Problem, Scalar, nearest, printable};
+use crate::config::{Complaint, Document, Problem, Scalar, nearest, printable};
 use crate::data::Dataset;
 use crate::data::files::{Input, SearchPath};
 use crate::data::prepare::Notes;
@@ -275,9 +275,9 @@ impl Study {
     }
 
     /// Keys below the model's table, and what is wrong with them.
-    fn model_problems(&self, problems: Vec<(&'static str, String)>) -> Error {
+    fn model_problems(&self, problems: Vec<Complaint>) -> Error {
         let name = self.experiment.model.name();
-        let place = |(key, why): (&str, String)| {
+        let place = |(key, why): Complaint| {
             let dot = if key.is_empty() { "" } else { "." };
             let key = format!("model.{name}{dot}{key}");
             self.document.problem(&key, format!("`{key}` {why}"))

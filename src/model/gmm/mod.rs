@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use self::em::EmSums;
 use self::joint::{MixtureJoint, MixtureMeasure};
 use super::{Block, Collapse, Context, Model, Search, Support};
-use crate::config::{Count, Gamma, Positive};
+use crate::config::{Complaint, Count, Gamma, Positive, complaint};
 use crate::data::Dataset;
 use crate::kernel::Level;
 use crate::kernel::mixture::{Mixture, log_density};
@@ -88,12 +88,12 @@ impl MixturePrior {
 }
 
 impl Config {
-    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         let k = self.K.get();
         let n = context.train.n();
         let mut problems = Vec::new();
         if n > 0 && n < k {
-            problems.push(("K", format!("is {k}, more than the {n} rows of data")));
+            problems.push(complaint("K", format!("is {k}, more than the {n} rows of data")));
         }
         let penalty = match (&self.penalty, &self.gamma) {
             (Some(Penalty::InverseGamma([a, b])), Some(gamma)) => {
@@ -102,11 +102,11 @@ impl Config {
             }
             (None, None) => None,
             (Some(_), None) => {
-                problems.push(("penalty", "needs its strength: add `gamma = \"1/n\"` or a number".into()));
+                problems.push(complaint("penalty", "needs its strength: add `gamma = \"1/n\"` or a number"));
                 None
             }
             (None, Some(_)) => {
-                problems.push(("gamma", "is the strength of a `penalty`, and there is none".into()));
+                problems.push(complaint("gamma", "is the strength of a `penalty`, and there is none"));
                 None
             }
         };
@@ -301,10 +301,10 @@ impl Model for Gmm {
         }))
     }
 
-    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
+    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, Complaint> {
         let missing =
             "is missing: conventional Bayes needs a prior on θ; an empty table takes that of the paper";
-        let prior = self.prior.as_ref().ok_or(("prior", missing.to_owned()))?;
+        let prior = self.prior.as_ref().ok_or_else(|| complaint("prior", missing))?;
         Ok(Box::new(MixtureJoint { model: self, prior, data, empirical: Measure::empirical(data) }))
     }
 

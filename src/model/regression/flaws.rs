@@ -10,6 +10,7 @@
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
 
 use super::{Family, Regression};
+use crate::config::{Complaint, complaint};
 use crate::data::Dataset;
 use crate::model::Search;
 use crate::model::identify::{Basis, Labelled, columns_of, separates_alone};
@@ -81,7 +82,7 @@ impl<F: Family> Regression<F> {
     }
 
     /// What is wrong with the data, as problems of the config.
-    pub(super) fn flaws_of(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+    pub(super) fn flaws_of(&self, train: &Dataset) -> Option<Vec<Complaint>> {
         if self.penalty != Penalty::None || self.prior {
             return None;
         }
@@ -96,7 +97,7 @@ impl<F: Family> Regression<F> {
                 train.d(),
                 train.n()
             );
-            return Some(vec![("penalty", message)]);
+            return Some(vec![complaint("penalty", message)]);
         }
         if let Some(direction) = basis.separation(&rows) {
             let alone: Vec<usize> =
@@ -110,7 +111,7 @@ impl<F: Family> Regression<F> {
                 "{needed}: the responses are separated {how}, and without one the loss has no minimum: coefficients \
                  grow for ever; {cure}, or leave columns out"
             );
-            flaws.push(("penalty", message));
+            flaws.push(complaint("penalty", message));
         }
         if !basis.aliased.is_empty() {
             let alias = |a: &crate::model::identify::Alias| {
@@ -129,7 +130,7 @@ impl<F: Family> Regression<F> {
                  leave such columns out",
                 listed.join(", ")
             );
-            flaws.push(("penalty", message));
+            flaws.push(complaint("penalty", message));
         }
         Some(flaws)
     }

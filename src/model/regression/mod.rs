@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Block, Context, Model, Response, Search, Support};
-use crate::config::{Gamma, Positive};
+use crate::config::{Complaint, Gamma, Positive, complaint};
 use crate::data::Dataset;
 use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{Level, Line, Scalar};
@@ -103,17 +103,17 @@ pub enum Ard {
 }
 
 impl Config {
-    pub fn build<F: Family>(&self, context: &Context) -> Result<Box<dyn Model>, Vec<(&'static str, String)>> {
+    pub fn build<F: Family>(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         let Some(y) = &context.train.y else {
-            return Err(vec![("", "needs a response, and the data have none; give `data.target`".into())]);
+            return Err(vec![complaint("", "needs a response, and the data have none; give `data.target`")]);
         };
         if let Some(y) = y.iter().find(|&&y| !F::RESPONSE.admits(y)) {
             let classes = if F::RESPONSE == Response::Binary { "; see `data.classes`" } else { "" };
             let message = format!("cannot have a response {y}: it must be {}{classes}", F::RESPONSE.what());
-            return Err(vec![("", message)]);
+            return Err(vec![complaint("", message)]);
         }
         if self.intercept_prior.is_some_and(|(mean, _)| !mean.is_finite()) {
-            return Err(vec![("intercept_prior", "must have a finite mean".into())]);
+            return Err(vec![complaint("intercept_prior", "must have a finite mean")]);
         }
         let gamma = self.gamma.as_ref().map_or(context.one_over_n(), |g| g.value(context.one_over_n()));
         if context.alpha == 0.0 && one_sided::<F>(y) {
@@ -123,14 +123,14 @@ impl Config {
                  the data need responses {others}",
                 y[0]
             );
-            return Err(vec![("penalty", message)]);
+            return Err(vec![complaint("penalty", message)]);
         }
         // Precisions are parameters if n γ = 1: the penalty is then minus the log prior that they leave.
         let whole = (gamma / context.one_over_n() - 1.0).abs() < 1e-9;
         let possible = self.penalty.precisions().filter(|_| whole);
         if self.ard == Some(Ard::Hierarchy) && possible.is_none() {
             let message = "\"hierarchy\" is the prior behind a `student_t` penalty with γ = \"1/n\"";
-            return Err(vec![("ard", message.into())]);
+            return Err(vec![complaint("ard", message)]);
         }
         Ok(Box::new(Regression::<F> {
             hierarchy: possible.filter(|_| self.ard != Some(Ard::Marginal)),
@@ -316,7 +316,7 @@ impl<F: Family> Model for Regression<F> {
         self.block
     }
 
-    fn flaws(&self, train: &Dataset) -> Option<Vec<(&'static str, String)>> {
+    fn flaws(&self, train: &Dataset) -> Option<Vec<Complaint>> {
         self.flaws_of(train)
     }
 
@@ -352,7 +352,7 @@ impl<F: Family> Model for Regression<F> {
         Some(F::RESPONSE)
     }
 
-    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, (&'static str, String)> {
+    fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, Complaint> {
         let y = data.y.as_ref().expect("checked with the model");
         let mass: Vec<f64> = (0..data.n()).map(|i| data.weight(i)).collect();
         let ones = mass.iter().zip(y).map(|(w, y)| w * y).collect();
