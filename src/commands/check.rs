@@ -219,7 +219,7 @@ fn missing(notes: &Notes, markers: &[String]) -> Vec<String> {
 
 /// Columns that tell the model nothing: all training values are equal.
 fn constants(notes: &Notes, train: &Dataset) -> Vec<String> {
-    let constant = |j: &usize| train.n() > 1 && train.x.column(*j).iter().all(|v| *v == train.x[[0, *j]]);
+    let constant = |j: &usize| train.n() > 1 && train.x.column(*j).all(|v| v == train.x[[0, *j]]);
     let kept: Vec<String> = (0..train.d()).filter(constant).map(|j| train.columns[j].clone()).collect();
     let used: HashSet<&String> = train.columns.iter().collect();
     let dropped: Vec<String> = notes.columns.iter().filter(|c| !used.contains(c)).cloned().collect();

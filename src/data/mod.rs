@@ -8,25 +8,23 @@ mod idx;
 mod memory;
 pub mod prepare;
 mod records;
+mod rows;
 pub mod simulate;
 pub mod split;
 pub mod table;
 pub mod text;
 
-use std::sync::OnceLock;
-
 use ndarray::{Array1, Array2, Axis};
 
 use crate::config::printable;
-use crate::kernel::sparse::SparseRows;
-use crate::kernel::{Panel, SINGLES};
-use crate::rng::Rng;
+use crate::rng::{CHUNK, Rng};
 use design::Design;
+pub use rows::{Rows, Tile};
 
 /// Rows, and a response per row in regression.
 #[derive(Clone, Debug, Default)]
 pub struct Dataset {
-    pub x: Array2<f64>,
+    pub x: Rows,
     pub y: Option<Array1<f64>>,
     /// 1 where the response is the time of an event, 0 where it is censored; `None`: all are events.
     pub event: Option<Array1<f64>>,
@@ -34,27 +32,14 @@ pub struct Dataset {
     pub columns: Vec<String>,
     /// What each row stands for.
     pub design: Design,
-    panel: OnceLock<Panel>,
-    panel_with_intercept: OnceLock<Panel>,
-    singles_with_intercept: OnceLock<Panel<f32, SINGLES>>,
-    sparse_rows: OnceLock<SparseRows>,
 }
 
 impl Dataset {
-    pub fn new(x: Array2<f64>, y: Option<Array1<f64>>, columns: Vec<String>) -> Self {
-        debug_assert_eq!(x.ncols(), columns.len());
-        debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.nrows()));
-        Dataset {
-            x,
-            y,
-            event: None,
-            columns,
-            design: Design::default(),
-            panel: OnceLock::new(),
-            panel_with_intercept: OnceLock::new(),
-            singles_with_intercept: OnceLock::new(),
-            sparse_rows: OnceLock::new(),
-        }
+    pub fn new(x: impl Into<Rows>, y: Option<Array1<f64>>, columns: Vec<String>) -> Self {
+        let x = x.into();
+        debug_assert_eq!(x.d(), columns.len());
+        debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.n()));
+        Dataset { x, y, event: None, columns, design: Design::default() }
     }
 
     /// One column of numbers, named `y`.
@@ -70,11 +55,11 @@ impl Dataset {
     }
 
     pub fn n(&self) -> usize {
-        self.x.nrows()
+        self.x.n()
     }
 
     pub fn d(&self) -> usize {
-        self.x.ncols()
+        self.x.d()
     }
 
     pub fn with_design(self, design: Design) -> Self {
@@ -100,30 +85,10 @@ impl Dataset {
         self.design.random_row(self.n(), rng)
     }
 
-    /// The same rows in the layout of the vector kernels, made on first use.
-    pub fn panel(&self) -> &Panel {
-        self.panel.get_or_init(|| Panel::new(self.x.view()))
-    }
-
-    /// The same with a column of ones after the others.
-    pub fn panel_with_intercept(&self) -> &Panel {
-        self.panel_with_intercept.get_or_init(|| Panel::with_ones(self.x.view(), 1))
-    }
-
-    /// The same in singles.
-    pub fn singles_with_intercept(&self) -> &Panel<f32, SINGLES> {
-        self.singles_with_intercept.get_or_init(|| Panel::with_ones(self.x.view(), 1))
-    }
-
-    /// The cells that are not zero, made on first use.
-    pub fn sparse_rows(&self) -> &SparseRows {
-        self.sparse_rows.get_or_init(|| SparseRows::new(self.x.view()))
-    }
-
     /// The rows with these indices, in this order.
     pub fn select(&self, rows: &[usize]) -> Dataset {
         let y = self.y.as_ref().map(|y| y.select(Axis(0), rows));
-        Dataset::new(self.x.select(Axis(0), rows), y, self.columns.clone())
+        Dataset::new(self.x.select(rows), y, self.columns.clone())
             .with_design(self.design.select(rows))
             .with_event(self.event.as_ref().map(|event| event.select(Axis(0), rows)))
     }
@@ -140,7 +105,7 @@ impl Dataset {
             return Dataset::new(some.x.clone(), some.y.clone(), some.columns.clone())
                 .with_event(some.event.clone());
         }
-        let x = ndarray::concatenate(Axis(0), &[first.x.view(), second.x.view()]).expect("columns are alike");
+        let x = first.x.stack(&second.x);
         let both = first.y.as_ref().zip(second.y.as_ref());
         let y = both.map(|(a, b)| ndarray::concatenate(Axis(0), &[a.view(), b.view()]).expect("two vectors"));
         let event = |data: &Dataset| data.event.clone().unwrap_or_else(|| Array1::ones(data.n()));
@@ -168,13 +133,11 @@ impl Dataset {
         let n = self.mass();
         // Row after row, as they lie in memory.
         let (mut mean, mut variance) = (vec![0.0; self.d()], vec![0.0; self.d()]);
-        let x = self.x.as_standard_layout();
-        let rows = || x.rows().into_iter().map(|row| row.to_slice().expect("rows as they lie in memory"));
-        for (i, row) in rows().enumerate() {
+        for (i, row) in self.x.tiles(CHUNK).flat_map(Tile::rows) {
             let c = self.weight(i) / n;
             mean.iter_mut().zip(row).for_each(|(mean, v)| *mean += c * v);
         }
-        for (i, row) in rows().enumerate() {
+        for (i, row) in self.x.tiles(CHUNK).flat_map(Tile::rows) {
             let c = self.weight(i) / n;
             let columns = variance.iter_mut().zip(&mean).zip(row);
             columns.for_each(|((variance, mean), v)| *variance += c * (v - mean) * (v - mean));

@@ -740,6 +740,10 @@ mod tests {
     use super::*;
     use crate::data::text::{Categorical, Rules, read};
 
+    fn column(data: &Dataset, j: usize) -> Vec<f64> {
+        data.x.column(j).collect()
+    }
+
     fn table(text: &str) -> Table {
         let rules = Rules {
             categorical: Categorical::Columns(vec!["c".into()]),
@@ -789,7 +793,7 @@ mod tests {
         let (frame, _, notes) = frames(table(text), None, &mean).unwrap();
         assert_eq!((frame.n(), notes.rows_dropped, notes.cells_imputed), (3, 1, 1));
         let (data, _) = finish(frame, None, &mean).unwrap();
-        assert_eq!(data.x.column(0).to_vec(), [1.0, 3.0, 5.0], "imputed by the mean of 1 and 5");
+        assert_eq!(column(&data, 0), [1.0, 3.0, 5.0], "imputed by the mean of 1 and 5");
     }
 
     #[test]
@@ -855,10 +859,10 @@ mod tests {
         let half = 0.5f64.sqrt();
         let (train, test) = by(StandardiseBy::Train);
         let close = |a: &[f64], b: [f64; 2]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
-        assert!(close(&train.x.column(0).to_vec(), [-half, half]));
-        assert_eq!(train.x.column(1).to_vec(), [0.0, 1.0], "dummies stay");
-        assert!(close(&test.unwrap().x.column(0).to_vec(), [3.0 * half, 7.0 * half]));
-        assert!(close(&by(StandardiseBy::Each).1.unwrap().x.column(0).to_vec(), [-half, half]));
+        assert!(close(&column(&train, 0), [-half, half]));
+        assert_eq!(column(&train, 1), [0.0, 1.0], "dummies stay");
+        assert!(close(&column(&test.unwrap(), 0), [3.0 * half, 7.0 * half]));
+        assert!(close(&column(&by(StandardiseBy::Each).1.unwrap(), 0), [-half, half]));
     }
 
     #[test]
@@ -870,7 +874,7 @@ mod tests {
         };
         assert!(with(Constant::Error).unwrap_err().to_string().contains("column \"a\" has the same value"));
         assert_eq!(with(Constant::Drop).unwrap().columns, ["c_z"]);
-        assert_eq!(with(Constant::Zero).unwrap().x.column(0).to_vec(), [0.0, 0.0]);
+        assert_eq!(column(&with(Constant::Zero).unwrap(), 0), [0.0, 0.0]);
     }
 
     #[test]

@@ -70,14 +70,14 @@ impl Model for Mean {
 /// Σ w Σⱼ (yⱼ − θⱼ)².
 pub fn squared_error(theta: &[f64], f: &Measure) -> f64 {
     let row = |y: ndarray::ArrayView1<f64>| y.iter().zip(theta).map(|(y, t)| (y - t) * (y - t)).sum::<f64>();
-    f.atoms().map(|a| a.x.outer_iter().zip(a.w).map(|(y, w)| w * row(y)).sum::<f64>()).sum()
+    f.atoms().map(|a| a.x.iter().zip(a.w).map(|(y, w)| w * row(y)).sum::<f64>()).sum()
 }
 
 /// Σ w c (θ − y): the derivatives of c/2 times the squared error.
 pub fn by_location(theta: &[f64], f: &Measure, c: f64) -> Vec<f64> {
     let mut gradient = vec![0.0; theta.len()];
     for atoms in f.atoms() {
-        for (y, w) in atoms.x.outer_iter().zip(atoms.w) {
+        for (y, w) in atoms.x.iter().zip(atoms.w) {
             gradient.iter_mut().zip(theta).zip(y).for_each(|((g, t), y)| *g += w * c * (t - y));
         }
     }
@@ -89,7 +89,7 @@ pub fn weighted_means(block: &[&Measure]) -> Vec<Vec<f64>> {
     let parts: Vec<Vec<_>> = block.iter().map(|f| f.atoms().collect()).collect();
     let mut means = vec![vec![0.0; block[0].d()]; block.len()];
     for part in 0..parts.iter().map(Vec::len).max().unwrap_or(0) {
-        let rows = parts.iter().filter_map(|p| p.get(part)).map(|a| a.x.nrows()).max().unwrap_or(0);
+        let rows = parts.iter().filter_map(|p| p.get(part)).map(|a| a.x.n()).max().unwrap_or(0);
         for tile in (0..rows).step_by(TILE) {
             for (mean, atoms) in means.iter_mut().zip(&parts) {
                 let Some(atoms) = atoms.get(part) else { continue };

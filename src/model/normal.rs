@@ -81,7 +81,7 @@ impl Model for Normal {
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
         let constant = self.log_constant();
-        for (out, y) in out.iter_mut().zip(at.x.outer_iter()) {
+        for (out, y) in out.iter_mut().zip(at.x.iter()) {
             let square: f64 = y.iter().zip(theta).map(|(y, t)| (y - t) * (y - t)).sum();
             *out = constant - 0.5 / self.sigma2 * square;
         }
@@ -127,7 +127,7 @@ impl Joint for LocationJoint<'_> {
         let sigma2 = self.model.sigma2;
         let mut slope: Vec<f64> = theta.iter().map(|t| -t / self.tau2).collect();
         let mut value: f64 = theta.iter().map(|t| log_normal_density(*t, 0.0, self.tau2.sqrt())).sum();
-        for (i, y) in self.data.x.outer_iter().enumerate() {
+        for (i, y) in self.data.x.iter().enumerate() {
             let w = self.data.weight(i);
             let mut square = 0.0;
             for ((y, t), slope) in y.iter().zip(theta).zip(&mut slope) {

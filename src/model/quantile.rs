@@ -1,6 +1,6 @@
 //! A quantile of each column: the pinball loss l(y, θ) = (y − θ)(q − 1{y < θ}).
 
-use ndarray::{ArrayView1, Axis};
+use ndarray::ArrayView1;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Model for Quantile {
     fn loss(&self, theta: &[f64], f: &Measure) -> f64 {
         let pinball = |y: f64, t: f64| (y - t) * (self.q - if y < t { 1.0 } else { 0.0 });
         let row = |y: ArrayView1<f64>| y.iter().zip(theta).map(|(&y, &t)| pinball(y, t)).sum::<f64>();
-        let sum = f.atoms().map(|a| a.x.outer_iter().zip(a.w).map(|(y, w)| w * row(y)).sum::<f64>());
+        let sum = f.atoms().map(|a| a.x.iter().zip(a.w).map(|(y, w)| w * row(y)).sum::<f64>());
         self.scale * sum.sum::<f64>()
     }
 
@@ -59,10 +59,7 @@ impl Model for Quantile {
 /// The lower q-quantile of column j: the smallest atom at or below which at least a share q of the mass lies. It is
 /// always an atom, never between two.
 fn weighted_quantile(f: &Measure, j: usize, q: f64) -> f64 {
-    let mut atoms: Vec<(f64, f64)> = f
-        .atoms()
-        .flat_map(|a| a.x.index_axis_move(Axis(1), j).into_iter().copied().zip(a.w.iter().copied()))
-        .collect();
+    let mut atoms: Vec<(f64, f64)> = f.atoms().flat_map(|a| a.x.column(j).zip(a.w.iter().copied())).collect();
     let total: f64 = atoms.iter().map(|(_, w)| w).sum();
     select(&mut atoms, q * total)
 }

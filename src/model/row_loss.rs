@@ -269,7 +269,7 @@ impl<L: RowLoss> Model for Rows<L> {
     }
 
     fn mean(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
-        for (x, out) in at.x.outer_iter().zip(out) {
+        for (x, out) in at.x.iter().zip(out) {
             *out = self.loss.mean(x, theta);
         }
     }

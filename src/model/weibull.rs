@@ -155,7 +155,7 @@ impl RowLoss for Weibull {
         if self.penalty != Penalty::None {
             return None;
         }
-        let basis = Basis::new(train.x.view());
+        let basis = Basis::new(train.x.whole());
         let sides = |i: usize| [Some((i, -1.0)), is_event(&i).then_some((i, 1.0))];
         let rows: Vec<(usize, f64)> = (0..train.n()).flat_map(sides).flatten().collect();
         let why = if basis.spans_all_rows() || basis.separation(&rows).is_some() {

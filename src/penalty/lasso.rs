@@ -4,26 +4,11 @@ use rand::distr::Distribution;
 use rand_distr::{Exp1, Open01};
 
 use super::Shape;
-use crate::kernel::{Level, Line, Scalar};
 use crate::rng::Rng;
 
 pub struct Lasso;
 
 impl Shape for Lasso {
-    fn penalise<T: Scalar<L>, const L: usize>(
-        &self,
-        _level: Level,
-        _gamma: f64,
-        _beta: &[Line<T, L>],
-        _gradient: &mut [Line<T, L>],
-    ) -> [f64; L] {
-        [0.0; L]
-    }
-
-    fn majorant(&self, _gamma: f64, _beta: f64) -> f64 {
-        0.0
-    }
-
     fn kink(&self) -> f64 {
         1.0
     }

@@ -19,14 +19,16 @@ pub use student_t::StudentT;
 
 /// What a penalty is, entry by entry of β.
 pub trait Shape {
-    /// γ g(β) of every lane, its gradient added to `gradient`; of what is smooth in it.
+    /// γ g(β) of every lane, its gradient added to `gradient`; of what is smooth in it, if anything is.
     fn penalise<T: Scalar<L>, const L: usize>(
         &self,
-        level: Level,
-        gamma: f64,
-        beta: &[Line<T, L>],
-        gradient: &mut [Line<T, L>],
-    ) -> [f64; L];
+        _level: Level,
+        _gamma: f64,
+        _beta: &[Line<T, L>],
+        _gradient: &mut [Line<T, L>],
+    ) -> [f64; L] {
+        [0.0; L]
+    }
 
     /// γ g″(β) of every lane where `exact`, else [`Shape::majorant`].
     fn curvatures<T: Scalar<L>, const L: usize>(
@@ -42,7 +44,9 @@ pub trait Shape {
 
     /// γ g′(β)/β: the curvature of the parabola that touches the smooth part at ±β and lies above it elsewhere, for it is
     /// concave in β². At 0 it is the second derivative.
-    fn majorant(&self, gamma: f64, beta: f64) -> f64;
+    fn majorant(&self, _gamma: f64, _beta: f64) -> f64 {
+        0.0
+    }
 
     /// Weight of Σ|β| in g, which has a kink and is the optimiser's to deal with.
     fn kink(&self) -> f64 {

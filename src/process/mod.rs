@@ -9,11 +9,9 @@ pub use base::{BaseMeasure, Pseudo};
 
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::ArrayView1;
 
-use crate::data::Dataset;
-use crate::kernel::Panel;
-use crate::kernel::sparse::SparseRows;
+use crate::data::{Dataset, Rows};
 use crate::rng::{Purpose, Seed};
 
 /// The prior on F, eq. (2).
@@ -90,24 +88,8 @@ impl Part<'_> {
 /// Rows and weights of one origin.
 #[derive(Clone, Copy)]
 pub struct Atoms<'a> {
-    pub x: ArrayView2<'a, f64>,
+    pub x: &'a Rows,
     pub w: &'a [f64],
-    source: Source<'a>,
-}
-
-#[derive(Clone, Copy)]
-struct Source<'a>(&'a Dataset);
-
-impl<'a> Atoms<'a> {
-    /// The rows in the layout of the vector kernels.
-    pub fn panel(&self) -> &'a Panel {
-        self.source.0.panel()
-    }
-
-    /// The cells that are not zero.
-    pub fn sparse_rows(&self) -> &'a SparseRows {
-        self.source.0.sparse_rows()
-    }
 }
 
 /// A set of rows that F has atoms on: the mass of every row, and Σ w y over the atoms there.
@@ -174,7 +156,7 @@ impl<'a> Measure<'a> {
             .into_iter()
             .flatten()
             .filter(|(data, _)| data.n() > 0)
-            .map(|(data, w)| Atoms { x: data.x.view(), w, source: Source(data) })
+            .map(|(data, w)| Atoms { x: &data.x, w })
     }
 
     fn pseudo_rows(&self) -> &Dataset {

@@ -352,7 +352,7 @@ fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng) ->
         })?;
         beta[place] = *value;
     }
-    let eta = data.x.dot(&beta);
+    let eta = data.x.whole().dot(&beta);
     let (y, event) = match response {
         SimulatedResponse::Logistic(_) => (eta.iter().map(|eta| Logistic::sample(*eta, rng)).collect(), None),
         SimulatedResponse::Poisson(_) => (eta.iter().map(|eta| Poisson::sample(*eta, rng)).collect(), None),

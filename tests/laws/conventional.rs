@@ -363,7 +363,7 @@ fn the_model_at_a_draw_is_what_pseudo_samples_come_from() {
     let base = gmm.sampling(&theta, &data).unwrap();
     let rows = base.sample(20_000, &mut Seed(1).stream(Purpose::PseudoSamples, 0, 0)).to_rows();
     let of = |low: bool, j: usize| -> Vec<f64> {
-        rows.x.outer_iter().filter(|r| (r[0] < 0.0) == low).map(|r| r[j]).collect()
+        rows.x.iter().filter(|r| (r[0] < 0.0) == low).map(|r| r[j]).collect()
     };
     let share = of(true, 0).len() as f64 / 20_000.0;
     assert!((share - 0.3).abs() < LIMIT * (0.21f64 / 20_000.0).sqrt(), "{share}");

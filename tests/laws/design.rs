@@ -505,7 +505,7 @@ fn a_split_keeps_clusters_whole() {
     for repeat in 0..20 {
         let trial = study.trial(repeat).unwrap();
         let ids = |data: &Dataset| -> std::collections::BTreeSet<u64> {
-            data.x.column(0).iter().map(|id| *id as u64).collect()
+            data.x.column(0).map(|id| id as u64).collect()
         };
         let (train, test) = (ids(&trial.train), ids(trial.test.as_ref().unwrap()));
         assert_eq!((train.len(), test.len(), trial.test.as_ref().unwrap().n()), (7, 3, 12));

@@ -272,7 +272,7 @@ fn base_measures_have_the_moments_they_state() {
         }
         for seed in SEEDS {
             let rows = base.sample(100_000, &mut Seed(seed).stream(Purpose::PseudoSamples, 0, 0)).to_rows();
-            let columns: Vec<Vec<f64>> = (0..2).map(|j| rows.x.column(j).to_vec()).collect();
+            let columns: Vec<Vec<f64>> = (0..2).map(|j| rows.x.column(j).collect::<Vec<f64>>()).collect();
             for column in &columns {
                 assert_mean(&format!("{name}, mean, seed {seed}"), column, exact.mean, exact.m2);
                 assert_var(&format!("{name}, variance, seed {seed}"), column, exact);

@@ -44,7 +44,7 @@ fn assert_same(what: &str, a: &Minimum, b: &Minimum, tolerance: f64) {
 
 #[test]
 fn rows_may_be_permuted_with_their_weights() {
-    let y = data().x.column(0).to_vec();
+    let y = data().x.column(0).collect::<Vec<f64>>();
     let order: Vec<usize> = (0..40).map(|i| (i * 23 + 7) % 40).collect();
     for table in MODELS {
         for draw in 0..20 {
@@ -57,7 +57,7 @@ fn rows_may_be_permuted_with_their_weights() {
 
 #[test]
 fn a_repeated_row_is_one_row_with_the_sum_of_weights() {
-    let y = data().x.column(0).to_vec();
+    let y = data().x.column(0).collect::<Vec<f64>>();
     for table in MODELS {
         for draw in 0..20 {
             let w = weights(draw);
@@ -72,7 +72,7 @@ fn a_repeated_row_is_one_row_with_the_sum_of_weights() {
 
 #[test]
 fn a_row_without_weight_is_no_row() {
-    let y = data().x.column(0).to_vec();
+    let y = data().x.column(0).collect::<Vec<f64>>();
     for table in MODELS {
         for draw in 0..20 {
             let mut w = weights(draw);
@@ -119,7 +119,7 @@ fn scaled_weights_have_the_same_minimum() {
 #[test]
 fn units_and_origin_of_the_data_carry_over() {
     let (a, b) = (3.5, -20.0);
-    let y = data().x.column(0).to_vec();
+    let y = data().x.column(0).collect::<Vec<f64>>();
     let moved: Vec<f64> = y.iter().map(|y| a * y + b).collect();
     for table in MODELS {
         for draw in 0..20 {

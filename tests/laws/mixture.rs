@@ -123,7 +123,7 @@ fn converged_draws_keep_mean_and_second_moment_to_their_gradient() {
 #[test]
 fn the_mixture_mean_follows_the_law_of_the_bootstrap_mean() {
     let data = overlapping();
-    let y = Moments::of_values(data.x.as_slice().unwrap());
+    let y = Moments::of_values(data.x.whole().as_slice().unwrap());
     let n = data.n() as f64;
     let model = model(THREE, &data);
     let exact = y.of_dp_mean(n);
@@ -143,7 +143,7 @@ fn the_mixture_mean_follows_the_law_of_the_bootstrap_mean() {
 #[test]
 fn the_mixture_mean_follows_the_law_of_the_posterior_mean() {
     let data = apart().select(&(0..60).step_by(6).collect::<Vec<_>>());
-    let y = Moments::of_values(data.x.as_slice().unwrap());
+    let y = Moments::of_values(data.x.whole().as_slice().unwrap());
     let (n, alpha, t, mu, tau2) = (data.n() as f64, 6.0, 2.0, 1.0, 9.0);
     let mass = n + alpha;
     let mean = (n * y.mean + alpha * mu) / mass;
@@ -313,13 +313,13 @@ fn a_fixed_start_makes_restarts_irrelevant() {
 
 #[test]
 fn the_floor_holds_and_the_collapsed_share_is_the_count() {
-    let file = file_of(overlapping().x.as_slice().unwrap());
+    let file = file_of(overlapping().x.whole().as_slice().unwrap());
     let floor = 1e-3;
     let rest = format!(
         "R = 5\ninit.mu = {{ uniform = [-3.0, 6.0] }}\ninit.sigma2 = {{ inverse_gamma = [2.0, 1.0] }}\n\
          [model.gmm]\nK = 3\nvariance_floor = {floor:?}"
     );
-    let sd = Moments::of_values(overlapping().x.as_slice().unwrap()).m2.sqrt();
+    let sd = Moments::of_values(overlapping().x.whole().as_slice().unwrap()).m2.sqrt();
     for seed in SEEDS {
         let (report, draws) = run_with_report(&experiment(seed, 500, &file, &rest));
         let least = |d: &Sample| d.theta[6..].iter().copied().fold(f64::INFINITY, f64::min);
@@ -398,7 +398,7 @@ fn the_penalty_is_minus_the_log_of_an_inverse_gamma_on_each_variance() {
 /// they can tell: the search does not.
 #[test]
 fn searches_lose_neither_far_components_nor_close_rows() {
-    let close = apart().x.iter().map(|x| 1e-5 * x).chain([3.0, 3.5, 4.0]).collect();
+    let close = apart().x.column(0).map(|x| 1e-5 * x).chain([3.0, 3.5, 4.0]).collect();
     let cases = [
         (apart(), vec![0.5, 0.5, 0.0, 20.0, 1.0, 1.0]),
         (Dataset::from_values(close), vec![0.4, 0.4, 0.2, -4e-5, 5e-5, 3.6, 1e-9, 1e-9, 0.1]),

@@ -145,7 +145,7 @@ pub fn bootstrap(
 
 /// Σ w x^power over all atoms of one column.
 pub fn weighted_moment(f: &Measure, power: i32) -> f64 {
-    f.atoms().map(|a| a.x.column(0).iter().zip(a.w).map(|(x, w)| w * x.powi(power)).sum::<f64>()).sum()
+    f.atoms().map(|a| a.x.column(0).zip(a.w).map(|(x, w)| w * x.powi(power)).sum::<f64>()).sum()
 }
 
 /// Bits of θ and objective of every draw: equal only if everything is.

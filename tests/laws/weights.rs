@@ -229,9 +229,9 @@ fn the_prior_variance_of_a_mean_is_what_the_truncation_says() {
         }
     }
     // All atoms of four historical rows, several to a draw: by the mean itself.
-    let moments = Moments::of_values(history().x.as_slice().unwrap());
+    let moments = Moments::of_values(history().x.whole().as_slice().unwrap());
     let square = |w: &Weights| {
-        let mean: f64 = w.v.iter().zip(&w.pseudo.x).map(|(v, y)| v * y).sum();
+        let mean: f64 = w.v.iter().zip(w.pseudo.x.column(0)).map(|(v, y)| v * y).sum();
         (mean - moments.mean).powi(2)
     };
     let squares = column(&draws(&exact(Empirical::new(history())), &nothing, 1), square);
@@ -352,8 +352,11 @@ fn draws_and_seeds_share_nothing() {
     let seeds = SEEDS.map(|seed| draws(&dp(ALPHA, Truncation::Dirichlet { t: 4 }), &data(), seed));
     let mut seen = std::collections::HashSet::new();
     for f in seeds.iter().flatten() {
-        let atoms = f.pseudo.x.iter();
-        assert!(f.w.iter().chain(&f.v).chain(atoms).all(|w| seen.insert(w.to_bits())), "a number came twice");
+        let atoms = f.pseudo.x.column(0);
+        assert!(
+            f.w.iter().chain(&f.v).copied().chain(atoms).all(|w| seen.insert(w.to_bits())),
+            "a number came twice"
+        );
     }
     type View = fn(&Weights) -> f64;
     let views: [(&str, View); 3] = [

@@ -83,7 +83,7 @@ impl Gmm {
         sums.is_sparse = false;
         sums.panel.reset(self.k, self.d, newton);
         for atoms in f.atoms() {
-            pass(self.level, atoms.panel(), atoms.w, &sums.mixture, &mut sums.panel);
+            pass(self.level, atoms.x.panel(), atoms.w, &sums.mixture, &mut sums.panel);
         }
         sums.panel.finish();
     }
@@ -91,7 +91,7 @@ impl Gmm {
     /// A pass in singles, if they will do: `false` says that they did not.
     fn rough_pass(&self, f: &Measure, pass: Pass, newton: bool, sums: &mut EmSums) -> bool {
         // A single component has arrived after one step, which may as well be exact.
-        if self.k == 1 || !f.atoms().all(|atoms| atoms.panel().suits_singles(&sums.mixture)) {
+        if self.k == 1 || !f.atoms().all(|atoms| atoms.x.panel().suits_singles(&sums.mixture)) {
             return false;
         }
         self.panel_pass(f, pass, newton, sums);
@@ -136,7 +136,7 @@ impl Gmm {
         let ledger = &mut sums.ledger;
         ledger.begin();
         for (part, atoms) in f.atoms().enumerate() {
-            sparse::e_step(self.level, atoms.sparse_rows(), atoms.w, &mixture, part, thorough, ledger);
+            sparse::e_step(self.level, atoms.x.sparse(), atoms.w, &mixture, part, thorough, ledger);
         }
         self.penalty(theta) - ledger.end(&mixture)
     }

@@ -164,8 +164,8 @@ const SPARSE_SHARE: f64 = 0.5;
 const SPARSE_BLOCK: usize = 32;
 
 fn is_sparse(data: &Dataset) -> bool {
-    let zeros = data.x.iter().filter(|x| **x == 0.0).count();
-    data.d() >= SPARSE_COLUMNS && zeros as f64 >= SPARSE_SHARE * data.x.len() as f64
+    let zeros: usize = data.x.iter().map(|row| row.iter().filter(|x| **x == 0.0).count()).sum();
+    data.d() >= SPARSE_COLUMNS && zeros as f64 >= SPARSE_SHARE * (data.n() * data.d()) as f64
 }
 
 /// σ below this share of the data's standard deviation counts as narrow.
@@ -260,11 +260,11 @@ impl Model for Gmm {
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
         match self.expand(theta) {
-            Some(mixture) => sparse::log_density(self.level, at.sparse_rows(), &mixture, out),
+            Some(mixture) => sparse::log_density(self.level, at.x.sparse(), &mixture, out),
             None => {
                 let mut mixture = Mixture::default();
                 self.prepare(theta, &mut mixture);
-                log_density(self.level, at.panel(), &mixture, out);
+                log_density(self.level, at.x.panel(), &mixture, out);
             }
         }
         true

@@ -56,7 +56,7 @@ impl Gmm {
             return searches.iter().map(|_| Minimum::failed(start.clone(), 0)).collect();
         }
         let start = self.admissible(start);
-        let rows = first_atoms(&searches[0]).filter(|_| self.sparse).map(|atoms| atoms.sparse_rows());
+        let rows = first_atoms(&searches[0]).filter(|_| self.sparse).map(|atoms| atoms.x.sparse());
         let (Some(rows), Some(mixture)) = (rows, self.expand(&start)) else {
             return searches.iter().map(|s| self.search(s.f, &start, &mut EmSums::new(self))).collect();
         };

@@ -7,7 +7,7 @@
 //!
 //! [`identify`]: crate::model::identify
 
-use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
+use ndarray::{Array1, ArrayView1};
 
 use super::{Family, Regression};
 use crate::config::{Complaint, complaint};
@@ -55,7 +55,7 @@ impl Observed {
         if model.penalty != Penalty::None {
             return if y.is_empty() || one_sided::<F>(y) { Observed::Constant } else { Observed::Sound };
         }
-        let basis = Basis::new(data.x.view());
+        let basis = Basis::new(data.x.whole());
         let sound = basis.is_full() && basis.separation(&labelled::<F>(y.view())).is_none();
         if sound { Observed::Sound } else { Observed::Flawed(basis) }
     }
@@ -86,7 +86,7 @@ impl<F: Family> Regression<F> {
         if self.penalty != Penalty::None || self.prior {
             return None;
         }
-        let (basis, rows) = (Basis::new(train.x.view()), labelled::<F>(train.y.as_ref()?.view()));
+        let (basis, rows) = (Basis::new(train.x.whole()), labelled::<F>(train.y.as_ref()?.view()));
         let needed = if self.gamma == 0.0 { "is needed, and `gamma` above 0" } else { "is needed" };
         let cure = "give a penalty (\"ridge\", `student_t`, \"lasso\")";
         let mut flaws = Vec::new();
@@ -101,7 +101,7 @@ impl<F: Family> Regression<F> {
         }
         if let Some(direction) = basis.separation(&rows) {
             let alone: Vec<usize> =
-                (0..train.d()).filter(|&j| separates_alone(train.x.column(j), &rows)).collect();
+                (0..train.d()).filter(|&j| separates_alone(train.x.whole().column(j), &rows)).collect();
             let how = match alone.len() {
                 0 => format!("by a combination of {}", names(train, &columns_of(&direction))),
                 1 => format!("by {} alone", names(train, &alone)),
@@ -173,10 +173,8 @@ fn flaw<F: Family>(basis: &Basis, f: &Measure) -> Option<Status> {
             let place = |i: usize| picked.binary_search(&i).expect("picked just now");
             own.iter_mut().for_each(|(i, _)| *i = observed.rows.n() + place(*i));
             rows.extend(own);
-            let x = others.rows.x.select(Axis(0), &picked);
-            let x: Array2<f64> =
-                concatenate(Axis(0), &[observed.rows.x.view(), x.view()]).expect("columns are alike");
-            all = Basis::new(x.view());
+            let x = observed.rows.x.stack(&others.rows.x.select(&picked));
+            all = Basis::new(x.whole());
             &all
         }
     };

@@ -87,7 +87,7 @@ impl<F: Family> Joint for RegressionJoint<'_, F> {
         });
         let (by_theta, by_lambda) = gradient.split_at_mut(d + 1);
         let (beta, lambda) = (&theta[..d], &theta[d + 1..]);
-        let panel = self.data.panel();
+        let panel = self.data.x.panel();
         let loss =
             loss_and_gradient::<F>(self.model.level, panel, &self.mass, &self.ones, beta, theta[d], by_theta);
         by_theta.iter_mut().for_each(|g| *g = -*g);

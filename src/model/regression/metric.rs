@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2, ArrayView1, Axis};
 
 use super::objective::{COLUMNS, Objective, pieces, through_rows};
 use super::{Family, Regression};
-use crate::data::Dataset;
+use crate::data::{Dataset, Rows};
 use crate::kernel::products::{add_margins, cross_products};
 use crate::kernel::regression::{curvatures, curvatures_at};
 use crate::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar, load};
@@ -81,19 +81,19 @@ pub struct Metric<'a> {
 
 impl Shared {
     pub fn new<F: Family>(model: &Regression<F>, data: &Dataset) -> Shared {
-        let (n, d) = data.x.dim();
+        let (n, d) = (data.n(), data.d());
         if n == 0 || n.min(d) > LARGEST {
             return Shared::Unknown;
         }
         if d > n {
-            let columns = Panel::new(data.x.t());
+            let columns = Panel::new(data.x.whole().t());
             let gram = Gram::of(model, &columns, &vec![0.0; d]);
             return gram.map_or(Shared::Unknown, |gram| Shared::Rows(gram, columns));
         }
         let f = Measure::empirical(data);
         let (mass, _) = f.weights();
         let start = vec![0.0; d + 1];
-        let x = data.panel_with_intercept();
+        let x = data.x.panel_with_intercept();
         let far = hessian::<F, _, _>(model.level, x, mass, &start, true, None);
         let Some(first) = factor(model, &far, &start) else { return Shared::Unknown };
         let leverages = leverages(F::curvature_at_0(), &first, &data.x, mass);
@@ -130,7 +130,7 @@ impl Shared {
     ) -> (Vec<f64>, Vec<f64>) {
         let start = vec![0.0; model.d() + 1];
         let theta = Objective::of_observed(model, self, &[f]).minimise(vec![start]).remove(0).theta;
-        let x = data.panel_with_intercept();
+        let x = data.x.panel_with_intercept();
         let lower = hessian::<F, _, _>(model.level, x, f.weights().0, &theta, false, None);
         (theta, lower)
     }
@@ -144,10 +144,10 @@ impl Shared {
 
     /// A new H₀ over an evaluation. Flops are not all: there is a logarithm and an exponential for each row, too, and
     /// with many columns the steps themselves cost as much as passes.
-    pub fn renewal_cost(&self, x: &Array2<f64>) -> f64 {
+    pub fn renewal_cost(&self, x: &Rows) -> f64 {
         match self {
-            Shared::Rows(..) => 0.06 * x.nrows() as f64,
-            _ => 0.2 * (x.ncols() + 1) as f64,
+            Shared::Rows(..) => 0.06 * x.n() as f64,
+            _ => 0.2 * (x.d() + 1) as f64,
         }
     }
 }
@@ -199,7 +199,7 @@ impl<'a> Metric<'a> {
         let new = match self.shared {
             Shared::Unknown | Shared::Small { .. } => None,
             Shared::Factor { .. } => {
-                let x = data.panel_with_intercept();
+                let x = data.x.panel_with_intercept();
                 factor(model, &hessian::<F, _, _>(model.level, x, mass, theta, far, None), theta)
                     .map(Own::Factor)
             }
@@ -320,21 +320,21 @@ fn symmetric(p: usize, lower: &[f64]) -> Array2<f64> {
 }
 
 /// v wᵢ xᵢᵀH₀⁻¹xᵢ with v the curvature of the loss and wᵢ the mass of row i, H₀ at θ = 0.
-fn leverages(curvature: f64, far: &Cholesky, x: &Array2<f64>, mass: &[f64]) -> Vec<f64> {
+fn leverages(curvature: f64, far: &Cholesky, x: &Rows, mass: &[f64]) -> Vec<f64> {
     let of_row = |(x, w): (ArrayView1<f64>, &f64)| {
         let x: Vec<f64> = x.iter().copied().chain([1.0]).collect();
         curvature * w * far.inverse_square(&x)
     };
-    x.outer_iter().zip(mass).map(of_row).collect()
+    x.iter().zip(mass).map(of_row).collect()
 }
 
 impl Hard {
-    fn new(leverages: &[f64], x: &Array2<f64>) -> Hard {
+    fn new(leverages: &[f64], x: &Rows) -> Hard {
         let mut rows: Vec<usize> = (0..leverages.len()).filter(|&i| leverages[i] > HARD).collect();
         rows.sort_by(|&i, &j| leverages[j].total_cmp(&leverages[i]));
         rows.truncate((leverages.len() / HARD_ONE_IN).max(1));
-        let x = x.select(Axis(0), &rows);
-        let (singles, x) = (Panel::with_ones(x.view(), 1), Panel::with_ones(x.view(), 1));
+        let x = x.select(&rows);
+        let (singles, x) = (Panel::with_ones(x.whole(), 1), Panel::with_ones(x.whole(), 1));
         Hard { rows, x, singles }
     }
 

@@ -228,7 +228,7 @@ impl<F: Family> Regression<F> {
     /// βᵀx + β₀ of every row.
     fn margins(&self, theta: &[f64], rows: &Dataset) -> Vec<f64> {
         let beta = ArrayView1::from(&theta[..self.d()]);
-        rows.x.outer_iter().map(|x| x.dot(&beta) + theta[self.d()]).collect()
+        rows.x.iter().map(|x| x.dot(&beta) + theta[self.d()]).collect()
     }
 
     /// ∫ h(y) dF.
@@ -327,7 +327,7 @@ impl<F: Family> Model for Regression<F> {
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
         let Some(y) = &at.y else { return false };
         let y = y.as_slice().expect("responses are contiguous");
-        log_density::<F>(self.level, at.panel_with_intercept(), theta, y, out);
+        log_density::<F>(self.level, at.x.panel_with_intercept(), theta, y, out);
         if F::HAS_CARRIER {
             out.iter_mut().zip(y).for_each(|(out, y)| *out -= F::carrier(*y));
         }

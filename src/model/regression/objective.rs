@@ -167,7 +167,7 @@ impl<'a, F: Family> Objective<'a, F> {
     /// In doubles.
     fn in_lanes<'o>(&'o self) -> InLanes<'o, 'a, F, f64, LANES> {
         let hard = self.shared.hard().map(|hard| &hard.x);
-        InLanes::new(self, self.data.panel_with_intercept(), hard, false)
+        InLanes::new(self, self.data.x.panel_with_intercept(), hard, false)
     }
 
     /// Values and gradients of some draws at the rows of `theta`.
@@ -182,7 +182,7 @@ impl<'a, F: Family> Objective<'a, F> {
             Shared::Small { .. } => {
                 let (singles, hard) = (self.suits_singles(), self.shared.hard());
                 let stages = if singles {
-                    let x = self.data.singles_with_intercept();
+                    let x = self.data.x.singles_with_intercept();
                     let mut lanes = InLanes::new(&self, x, hard.map(|hard| &hard.singles), singles);
                     bfgs::approach(level, &mut lanes, starts, &settings)
                 } else {
@@ -200,7 +200,7 @@ impl<'a, F: Family> Objective<'a, F> {
 
     /// Columns are neither so large nor so small that their squares lose digits, or that steps along them do.
     fn suits_singles(&self) -> bool {
-        let mut sizes = self.data.panel_with_intercept().sizes();
+        let mut sizes = self.data.x.panel_with_intercept().sizes();
         sizes.all(|size| size == 0.0 || (1.0 / LARGEST_SINGLE..LARGEST_SINGLE).contains(&size))
     }
 
@@ -234,7 +234,7 @@ impl<'a, F: Family> Objective<'a, F> {
 
     /// Σᵢ cᵢ xᵢ for every c, and Σᵢ cᵢ for the intercept.
     pub fn combine<'c>(&self, c: impl Iterator<Item = &'c [f64]>) -> Array2<f64> {
-        let x = self.data.panel_with_intercept();
+        let x = self.data.x.panel_with_intercept();
         let c: Vec<&[f64]> = c.collect();
         let rows = |c: &[&[f64]]| -> Vec<Line> {
             let line = |i: usize| {
@@ -334,7 +334,7 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
     fn precondition(&mut self, searches: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
         let masses: Vec<&[f64]> = searches.iter().map(|&s| &self.of.responses[s].mass[..]).collect();
         let metrics: Vec<&Metric> = searches.iter().map(|&s| &self.metrics[s]).collect();
-        let x = self.of.data.panel_with_intercept();
+        let x = self.of.data.x.panel_with_intercept();
         Metric::apply_block::<F>(&metrics, self.of.model.level, x, &masses, far, v)
     }
 
@@ -366,15 +366,20 @@ impl<F: Family, T: Scalar<L>, const L: usize> Curved<T, L> for InLanes<'_, '_, F
         let own = |far: bool| match self.singles {
             true => hessian::<F, _, _>(
                 model.level,
-                data.singles_with_intercept(),
+                data.x.singles_with_intercept(),
                 mass,
                 theta,
                 far,
                 shared.hard(),
             ),
-            false => {
-                hessian::<F, _, _>(model.level, data.panel_with_intercept(), mass, theta, far, shared.hard())
-            }
+            false => hessian::<F, _, _>(
+                model.level,
+                data.x.panel_with_intercept(),
+                mass,
+                theta,
+                far,
+                shared.hard(),
+            ),
         };
         match (need, shared) {
             (Need::Start, Shared::Small { far, .. }) => {
@@ -435,8 +440,8 @@ mod tests {
         for level in available() {
             let model = model(520, level);
             let objective = Objective::of_observed(&model, &Shared::Unknown, &[&f, &f]);
-            evaluates(&objective, data.panel_with_intercept(), 1e-12);
-            evaluates(&objective, data.singles_with_intercept(), 1e-5);
+            evaluates(&objective, data.x.panel_with_intercept(), 1e-12);
+            evaluates(&objective, data.x.singles_with_intercept(), 1e-5);
         }
     }
 
@@ -459,7 +464,7 @@ mod tests {
             let y = data.y.as_ref().unwrap();
             let mut slopes = vec![0.0; d + 1];
             let mut value = 0.0;
-            for (x, y) in data.x.outer_iter().zip(y) {
+            for (x, y) in data.x.iter().zip(y) {
                 let (m, w) = (margin(x), 1.0 / 300.0);
                 value += w * (crate::math::softplus(m) - y * m);
                 let slope = w * (1.0 / (1.0 + libm::exp(-m)) - y);
@@ -493,7 +498,7 @@ mod tests {
             let starts: Vec<Vec<f64>> = (0..40).map(|s| (0..5).map(|j| noise(7 * s + j)).collect()).collect();
             let objective = Objective::of_observed(&model, &shared, &vec![&f; starts.len()]);
             assert!(objective.suits_singles());
-            let (x, hard) = (data.panel_with_intercept(), shared.hard().map(|hard| &hard.x));
+            let (x, hard) = (data.x.panel_with_intercept(), shared.hard().map(|hard| &hard.x));
             let stages = starts.iter().cloned().map(Stage::start).collect();
             let mut doubles = InLanes::new(&objective, x, hard, false);
             let alone = bfgs::minimise_block(level, &mut doubles, stages, &model.settings());
@@ -509,7 +514,7 @@ mod tests {
     fn singles_are_for_columns_that_fit() {
         for (scale, fits) in [(1.0, true), (1e3, true), (1e6, false), (1e-6, false), (0.0, true)] {
             let mut data = data(20, 2);
-            data.x.column_mut(1).mapv_inplace(|v| scale * v);
+            (0..20).for_each(|i| data.x[[i, 1]] *= scale);
             let (f, model) = (Measure::empirical(&data), model(2, Level::Plain));
             let suits = Objective::of_observed(&model, &Shared::Unknown, &[&f]).suits_singles();
             assert_eq!(suits, fits, "{scale}");

@@ -241,14 +241,14 @@ mod tests {
         let (data, (mass, ones)) = (data(), responses());
         let model = test_model(D, Penalty::Ridge);
         let beta: Vec<f64> = (0..D).map(|j| noise(j + 300)).collect();
-        let ridge = Gram::new(&model, &Panel::new(data.x.t()), &[&beta]).remove(0);
+        let ridge = Gram::new(&model, &Panel::new(data.x.whole().t()), &[&beta]).remove(0);
         let mut dual = Dual { c: vec![0.0; N], intercept: 0.0 };
         assert!(ridge.minimise_ridge::<Logistic>(&mass, &ones, &mut dual, 1e-14));
         let c = ArrayView1::from(&dual.c);
-        let beta = -data.x.t().dot(&c) * ArrayView1::from(&ridge.inverse);
-        let margins = data.x.dot(&beta) + dual.intercept;
+        let beta = -data.x.whole().t().dot(&c) * ArrayView1::from(&ridge.inverse);
+        let margins = data.x.whole().dot(&beta) + dual.intercept;
         let slope = Array1::from_shape_fn(N, |i| mass[i] / (1.0 + (-margins[i]).exp()) - ones[i]);
-        let by_beta = data.x.t().dot(&slope) + &beta / &ArrayView1::from(&ridge.inverse);
+        let by_beta = data.x.whole().t().dot(&slope) + &beta / &ArrayView1::from(&ridge.inverse);
         assert!(by_beta.iter().all(|g| g.abs() < 1e-13), "{by_beta}");
         assert!(slope.sum().abs() < 1e-13);
     }
