@@ -15,6 +15,8 @@ mod matrix;
 mod methods;
 mod metrics;
 mod path;
+#[cfg(feature = "plot")]
+mod plot;
 mod scaling;
 mod support;
 mod tables;
