@@ -3,7 +3,9 @@
 mod alpha;
 mod check;
 mod export;
+mod relabel;
 mod run;
+mod samples;
 mod summary;
 mod table;
 mod text;
@@ -21,6 +23,8 @@ use npl::experiment::Experiment;
 use npl::kernel::Level;
 use npl::model::STARTERS;
 use npl::report::Report;
+use npl::samples::Samples;
+use npl::store;
 use npl::study::Study;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -34,6 +38,8 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Export(args) => export::export(args),
         Command::New { model } => new(&model),
         Command::Summary(args) => summary::summary(args),
+        Command::Relabel(args) => relabel::relabel(args),
+        Command::Samples(args) => samples::samples(args),
         Command::Table(args) => table::table(args),
         Command::Alpha(args) => alpha::alpha(args),
         Command::Completions { shell } => {
@@ -75,6 +81,16 @@ fn note(line: &str) {
 fn note_warnings(report: &Report) -> Result<()> {
     text::warnings(report).lines().for_each(note);
     Ok(())
+}
+
+/// The draws of a finished run.
+fn open_draws(run: &Path) -> Result<Samples> {
+    if store::read_manifest(run)?.samples.is_empty() {
+        let shown = printable(&run.display().to_string());
+        let message = format!("{shown} is a path that kept no draws: name parameters in `path.keep`");
+        return Err(Error::input(message).into());
+    }
+    Ok(Samples::open(&store::samples_of(run)?)?)
 }
 
 /// An experiment file with its overrides, checked and with its data read.

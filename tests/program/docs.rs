@@ -206,6 +206,8 @@ fn every_relative_link_leads_to_a_file() {
         "docs/methods.md",
         "docs/models.md",
         "docs/performance.md",
+        "docs/plotting.md",
+        "docs/relabelling.md",
         "docs/reproduction.md",
         "docs/sampling.md",
     ] {

@@ -14,6 +14,9 @@ mod matrix;
 #[cfg(feature = "nuts")]
 mod methods;
 mod path;
+mod plotting;
+mod relabel;
+mod samples;
 mod scaling;
 mod support;
 mod tables;
