@@ -17,11 +17,12 @@ import arviz as az
 import numpy as np
 
 
-def table(run):
+def table(run, samples=None):
     """Names of the columns, and an array with a row per draw."""
     run = pathlib.Path(run)
-    manifest = json.loads((run / "manifest.json").read_text())
-    path = run / manifest.get("samples", "samples.csv")
+    if samples is None:
+        samples = json.loads((run / "manifest.json").read_text()).get("samples", "samples.csv")
+    path = run / samples
     if path.suffix == ".npy":
         return json.loads(path.with_suffix(".columns.json").read_text()), np.load(path, mmap_mode="r")
     if path.suffix == ".parquet":
@@ -52,8 +53,9 @@ def shape_of(labels):
     return shape if indices == list(np.ndindex(shape)) else None
 
 
-def load(run):
-    names, values = table(run)
+def load(run, samples=None):
+    """The draws of a run, or those in another file of it, such as samples.relabelled.csv."""
+    names, values = table(run, samples)
     if "log_weight__" in names:
         raise SystemExit(f"{run}: draws with weights; resample them by exp(log_weight__) first")
     keys = values[:, [0, names.index("restart__")] if "divergent__" in names else [0]]

@@ -1,11 +1,12 @@
 //! The command line, and nothing behind it.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use npl::kernel::Level;
-use npl::samples::NameStyle;
+use npl::samples::{self, NameStyle, Text};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -76,6 +77,24 @@ Examples:
   npl summary runs/gmm_toy
   npl summary runs/gmm_toy --repeat 3 --format csv")]
     Summary(SummaryArgs),
+    /// Align the components of a mixture over all draws
+    #[command(after_help = "\
+Examples:
+  npl relabel runs/gmm_toy                        a copy with aligned labels beside the draws
+  npl relabel runs/gmm_toy --out aligned.npy
+  npl summary runs/gmm_toy --relabel
+
+The draws of the run are never changed. docs/relabelling.md has the rule.")]
+    Relabel(RelabelArgs),
+    /// Stream draws of any stored format as text, chosen columns
+    #[command(after_help = "\
+Examples:
+  npl samples runs/gmm_toy --columns 'mu.*' | head -3
+  npl samples runs/gmm_toy --columns 'mu.*' --format tsv --drop-failed --relabel
+  npl samples runs/gmm_toy --repeat 2 --draws 1..100 --format ndjson
+
+Without --columns there are all of them. Numbers are the shortest that read back exactly.")]
+    Samples(SamplesArgs),
     /// Runs side by side, mean and sd over repeats
     #[command(after_help = "\
 Examples:
@@ -221,8 +240,93 @@ pub struct SummaryArgs {
     /// Only this repeat [default: all draws of all repeats]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// Align the components of a mixture over draws first, as `npl relabel` does
+    #[arg(long)]
+    pub relabel: bool,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+#[derive(Args)]
+pub struct RelabelArgs {
+    /// Run directory
+    pub run: PathBuf,
+    /// Where to write, the ending is the format; `-` is CSV on standard output [default: beside the draws]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Format of the copy, where its name does not tell [default: that of the draws]
+    #[arg(long, value_enum)]
+    pub format: Option<DrawFormat>,
+}
+
+#[derive(Args)]
+pub struct SamplesArgs {
+    /// Run directory
+    pub run: PathBuf,
+    /// Only columns of such names, `*` for any characters, `?` for one (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub columns: Vec<String>,
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Text,
+    /// Only this repeat
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    pub repeat: Option<usize>,
+    /// Only this setting of a path
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub setting: Option<usize>,
+    /// Only draws of these numbers in each repeat: `7`, `1..100`, `101..`
+    #[arg(long, value_name = "A..B", value_parser = draw_numbers)]
+    pub draws: Option<RangeInclusive<usize>>,
+    /// Leave out draws that failed
+    #[arg(long)]
+    pub drop_failed: bool,
+    /// Leave out statistics, the columns that end in `__`
+    #[arg(long)]
+    pub no_statistics: bool,
+    /// Align the components of a mixture over draws first, as `npl relabel` does
+    #[arg(long)]
+    pub relabel: bool,
+    /// Write to this file [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `A..B` with both ends, either of which may be left out; or one number.
+fn draw_numbers(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let wrong = || "expected a number of a draw, or two as in 1..100".to_owned();
+    let number = |text: &str, absent: usize| match text {
+        "" => Ok(absent),
+        text => text.parse().map_err(|_| wrong()),
+    };
+    let (first, last) = match text.split_once("..") {
+        Some((first, last)) => (number(first, 1)?, number(last, usize::MAX)?),
+        None => text.parse().map(|n| (n, n)).map_err(|_| wrong())?,
+    };
+    if first == 0 || first > last {
+        return Err("draws are counted from 1, and the first comes before the last".into());
+    }
+    Ok(first..=last)
+}
+
+/// Formats of files of draws.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DrawFormat {
+    Csv,
+    #[value(name = "csv.gz")]
+    CsvGz,
+    Npy,
+    Parquet,
+}
+
+impl DrawFormat {
+    pub fn of_draws(self) -> samples::Format {
+        match self {
+            DrawFormat::Csv => samples::Format::Csv,
+            DrawFormat::CsvGz => samples::Format::CsvGz,
+            DrawFormat::Npy => samples::Format::Npy,
+            DrawFormat::Parquet => samples::Format::Parquet,
+        }
+    }
 }
 
 #[derive(Args)]

@@ -5,7 +5,9 @@ mod check;
 mod export;
 #[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
 mod plot;
+mod relabel;
 mod run;
+mod samples;
 mod summary;
 mod table;
 mod text;
@@ -23,6 +25,8 @@ use npl::experiment::Experiment;
 use npl::kernel::Level;
 use npl::model::STARTERS;
 use npl::report::Report;
+use npl::samples::Samples;
+use npl::store;
 use npl::study::Study;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -36,6 +40,8 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Export(args) => export::export(args),
         Command::New { model } => new(&model),
         Command::Summary(args) => summary::summary(args),
+        Command::Relabel(args) => relabel::relabel(args),
+        Command::Samples(args) => samples::samples(args),
         Command::Table(args) => table::table(args),
         Command::Plot(args) => plot::plot(args),
         Command::Alpha(args) => alpha::alpha(args),
@@ -78,6 +84,16 @@ fn note(line: &str) {
 fn note_warnings(report: &Report) -> Result<()> {
     text::warnings(report).lines().for_each(note);
     Ok(())
+}
+
+/// The draws of a finished run.
+fn open_draws(run: &Path) -> Result<Samples> {
+    if store::read_manifest(run)?.samples.is_empty() {
+        let shown = printable(&run.display().to_string());
+        let message = format!("{shown} is a path that kept no draws: name parameters in `path.keep`");
+        return Err(Error::input(message).into());
+    }
+    Ok(Samples::open(&store::samples_of(run)?)?)
 }
 
 /// An experiment file with its overrides, checked and with its data read.

@@ -10,7 +10,7 @@ use npl::samples::{Samples, Summary};
 use npl::store;
 
 use super::text::{number, percent, render, seconds, warnings};
-use super::{note_warnings, print};
+use super::{note, note_warnings, print, relabel};
 use crate::cli::{Format, SummaryArgs};
 
 /// More parameters than this are not listed for people; the files have them all.
@@ -22,6 +22,11 @@ const PARAMETERS_LISTED: usize = 5;
 pub fn summary(args: SummaryArgs) -> Result<()> {
     let report = store::read_report(&args.run)?;
     if let Some(path) = &report.path {
+        if args.relabel {
+            let message = "--relabel: the summary of a path is made while it runs; `npl relabel` and `npl samples \
+                           --relabel` align the draws that it kept";
+            return Err(Error::input(message).into());
+        }
         return along_path(&args, &report, path);
     }
     if let Some(repeat) = args.repeat.filter(|&r| r == 0 || r > report.repeats.len()) {
@@ -30,9 +35,14 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     }
     let samples = Samples::open(&store::samples_of(&args.run)?)?;
     let relation = store::relation_of(&args.run, &samples);
+    let (samples, relabelled) = match args.relabel {
+        true => samples.relabelled(relation).map(|(samples, done)| (samples, Some(done)))?,
+        false => (samples, None),
+    };
     let parameters = samples.summarise(relation.draws, args.repeat)?;
     if args.format == Format::Csv {
         print(Summary::table(&parameters).as_bytes())?;
+        relabelled.iter().for_each(|done| note(&relabel::trust(done)));
         return note_warnings(&report);
     }
     let mut out = heading(&report);
@@ -40,8 +50,13 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     if parameters.len() > LISTED {
         out += &format!("… and {} more in summary.csv\n", parameters.len() - LISTED);
     }
-    if relation.exchangeable {
-        out += "(components are exchangeable under random restarts: these numbers mix all of them; FI-NPL keeps labels)\n";
+    match &relabelled {
+        Some(done) => out += &format!("({})\n", relabel::trust(done)),
+        None if relation.exchangeable => {
+            out += "(components are exchangeable under random restarts: these numbers mix all of them; --relabel aligns \
+                    them, FI-NPL keeps labels)\n";
+        }
+        None => {}
     }
     if report.repeats.len() > 1 && args.repeat.is_none() {
         out += "(draws of all repeats together; --repeat N for one)\n";

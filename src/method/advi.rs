@@ -148,8 +148,8 @@ impl Inference for Advi {
         "ADVI".to_owned()
     }
 
-    fn relation(&self, _experiment: &Experiment, _model: &dyn Model) -> Relation {
-        Relation::INDEPENDENT
+    fn relation(&self, _experiment: &Experiment, model: &dyn Model) -> Relation {
+        Relation { components: model.components(), ..Relation::INDEPENDENT }
     }
 
     fn effort(&self, experiment: &Experiment) -> Effort {

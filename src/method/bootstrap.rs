@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::evaluate::records;
 use crate::experiment::{Experiment, FixedInitConfig};
 use crate::init::default_dist;
-use crate::model::{Model, Support};
+use crate::model::Model;
 use crate::process::Prior;
 use crate::rng::Seed;
 use crate::samples::{Kinship, Relation};
@@ -41,8 +41,10 @@ pub fn with_alpha(label: String, experiment: &Experiment) -> String {
 
 /// Draws are independent. Restarts find the components of a mixture in any order; from a fixed start they keep theirs.
 pub fn relation(experiment: &Experiment, model: &dyn Model) -> Relation {
-    let mixture = model.blocks().iter().any(|b| b.support == Support::Simplex && b.range.len() > 1);
-    Relation { draws: Kinship::Independent, exchangeable: mixture && experiment.sampler.fixed_init.is_none() }
+    let components = model.components();
+    let mixture = components.is_some_and(|c| c.count() > 1);
+    let exchangeable = mixture && experiment.sampler.fixed_init.is_none();
+    Relation { draws: Kinship::Independent, exchangeable, components }
 }
 
 /// Whether the table of ADVI is in use.

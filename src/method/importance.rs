@@ -55,8 +55,8 @@ impl Inference for Importance {
         "IS".to_owned()
     }
 
-    fn relation(&self, _experiment: &Experiment, _model: &dyn Model) -> Relation {
-        Relation { draws: Kinship::Weighted, exchangeable: false }
+    fn relation(&self, _experiment: &Experiment, model: &dyn Model) -> Relation {
+        Relation { draws: Kinship::Weighted, exchangeable: false, components: model.components() }
     }
 
     fn effort(&self, _experiment: &Experiment) -> Effort {

@@ -142,10 +142,14 @@ impl Inference for Nuts {
         "NUTS".to_owned()
     }
 
-    fn relation(&self, experiment: &Experiment, _model: &dyn Model) -> Relation {
+    fn relation(&self, experiment: &Experiment, model: &dyn Model) -> Relation {
         let chains = settings(experiment).chains.get();
         let each = experiment.sampler.draws.get() / chains;
-        Relation { draws: Kinship::Chains { chains, each }, exchangeable: false }
+        Relation {
+            draws: Kinship::Chains { chains, each },
+            exchangeable: false,
+            components: model.components(),
+        }
     }
 
     fn effort(&self, experiment: &Experiment) -> Effort {

@@ -1,5 +1,6 @@
 //! Parameters of interest. A model is a loss with a way to minimise it; adding one is a file and a line below.
 
+mod components;
 mod gmm;
 mod identify;
 mod logistic;
@@ -13,6 +14,7 @@ pub mod row_loss;
 mod transform;
 pub mod weibull;
 
+pub use components::Components;
 pub use logistic::Logistic;
 pub use poisson::Poisson;
 pub use transform::Transform;
@@ -219,6 +221,11 @@ pub trait Model: Send + Sync {
 
     /// Singularities of the loss in θ: at the floor, and merely narrow.
     fn collapse(&self, _theta: &[f64]) -> Option<Collapse> {
+        None
+    }
+
+    /// Of a mixture: what its components are.
+    fn components(&self) -> Option<Components> {
         None
     }
 

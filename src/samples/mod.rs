@@ -7,14 +7,18 @@ mod npy;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
 mod read;
+mod relabel;
 mod relation;
+mod stream;
 mod summary;
 mod write;
 
 pub use format::Format;
 pub use npy::write_header as npy_header;
 pub use read::{Columns, STRIP, Samples};
+pub use relabel::{AlignedRepeat, Reference, Relabelling};
 pub use relation::{Kinship, Relation};
+pub use stream::{Choice, Pick, Text};
 pub use summary::{QUANTILES, Summary};
 pub use write::Writer;
 
@@ -37,13 +41,16 @@ pub const DIVERGENT: &str = "divergent__";
 pub const STEP_SIZE: &str = "stepsize__";
 pub const LOG_Q: &str = "log_q__";
 pub const LOG_WEIGHT: &str = "log_weight__";
+/// Of relabelled draws: 0 for a clear assignment, 1 for an ambiguous one, 2 for a draw that was left as it is.
+pub const ALIGNMENT: &str = "alignment__";
 
 /// Statistics that are written without a decimal point.
-const COUNTS: [&str; 8] =
-    ["repeat__", "draw__", "restart__", "iterations__", "status__", RESTARTS, HITS, DIVERGENT];
+const COUNTS: [&str; 9] =
+    ["repeat__", "draw__", "restart__", "iterations__", "status__", RESTARTS, HITS, DIVERGENT, ALIGNMENT];
 
 /// Places of some of them.
 const REPEAT: usize = 0;
+const DRAW: usize = 1;
 const RESTART: usize = 3;
 const STATUS: usize = 5;
 
@@ -124,6 +131,14 @@ impl NameStyle {
             _ => name.to_owned(),
         }
     }
+
+    /// A name of either style with dots.
+    fn dotted(name: &str) -> String {
+        match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+            Some((head, rest)) => format!("{head}.{}", rest.replace(',', ".")),
+            None => name.to_owned(),
+        }
+    }
 }
 
 const FOREIGN: &str = "not a table of draws written by npl";
@@ -151,5 +166,7 @@ mod tests {
         assert_eq!(NameStyle::Bracket.apply("theta.age"), "theta.age");
         assert_eq!(NameStyle::Bracket.apply("theta"), "theta");
         assert_eq!(NameStyle::Dot.apply("mu.1.2"), "mu.1.2");
+        assert_eq!(NameStyle::dotted("mu[1,2]"), "mu.1.2");
+        assert_eq!(NameStyle::dotted("theta.age"), "theta.age");
     }
 }

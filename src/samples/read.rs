@@ -18,11 +18,11 @@ const TEXT_STRIP: usize = 256 << 20;
 
 /// A table of draws in a file.
 pub struct Samples {
-    path: PathBuf,
-    table: Box<dyn Table>,
-    columns: Vec<String>,
+    pub(super) path: PathBuf,
+    pub(super) table: Box<dyn Table>,
+    pub(super) columns: Vec<String>,
     /// How many columns stand in front of the parameters.
-    statistics: usize,
+    pub(super) statistics: usize,
 }
 
 /// Columns of a table of draws.
@@ -64,15 +64,32 @@ impl Samples {
         &self.columns
     }
 
+    /// How many draws there are.
+    pub fn rows(&self) -> Result<usize> {
+        let mut count = 0;
+        match self.table.rows() {
+            Some(rows) => return Ok(rows),
+            None => self.scan(0..0, |_, _| {
+                count += 1;
+                true
+            })?,
+        }
+        Ok(count)
+    }
+
     /// Where the log weights are.
-    fn log_weights(&self) -> Result<usize> {
+    pub(super) fn log_weights(&self) -> Result<usize> {
         let place = self.columns[..self.statistics].iter().position(|c| c == LOG_WEIGHT);
         place.ok_or_else(|| wrong(&self.path, &format!("its draws have weights, and no column {LOG_WEIGHT}")))
     }
 
     /// Goes through the draws: their statistics, and `range` of their parameters. Ends when `each` says false. Unlike
     /// data, draws may hold NaN: where a search failed.
-    fn scan(&self, range: Range<usize>, mut each: impl FnMut(&[f64], &[f64]) -> bool) -> Result<()> {
+    pub(super) fn scan(
+        &self,
+        range: Range<usize>,
+        mut each: impl FnMut(&[f64], &[f64]) -> bool,
+    ) -> Result<()> {
         self.table.scan(self.statistics, range, &mut each)
     }
 

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use super::format::Encoder;
-use super::{Format, Sample};
+use super::{Format, Sample, Samples};
+use crate::error::Result;
 
 /// Writes a table of draws, row by row.
 pub struct Writer<W: Write + Send>(Encoder<W>);
@@ -19,6 +20,11 @@ impl<W: Write + Send> Writer<W> {
         self.0.put(&draw.statistics(repeat), &draw.theta)
     }
 
+    /// Adds a draw as another table has it.
+    fn put_row(&mut self, statistics: &[f64], theta: &[f64]) -> io::Result<()> {
+        self.0.put(statistics, theta)
+    }
+
     /// What is below, after the last row.
     pub fn finish(self) -> io::Result<W> {
         self.0.finish()
@@ -27,5 +33,22 @@ impl<W: Write + Send> Writer<W> {
     /// Passes on what has been written so far, as far as the format can.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+impl Samples {
+    /// All draws once more, in any format; what is below, after the last of them.
+    pub fn copy<W: Write + Send>(&self, out: W, format: Format) -> Result<io::Result<W>> {
+        let rows = self.rows()?;
+        let mut writer = match Writer::new(out, format, self.columns(), rows) {
+            Ok(writer) => writer,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut written = Ok(());
+        self.scan(0..self.parameters().len(), |statistics, theta| {
+            written = writer.put_row(statistics, theta);
+            written.is_ok()
+        })?;
+        Ok(written.and_then(|()| writer.finish()))
     }
 }

@@ -1,5 +1,6 @@
 //! The run directory, and the only place that writes files: a result file is absent or whole.
 
+mod copy;
 mod disk;
 mod draws;
 #[cfg(test)]
@@ -10,6 +11,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use copy::{refuse_result, relabelled, write_draws};
 pub use disk::{Disk, Lock, Output, RealDisk};
 pub use draws::DrawFile;
 use serde::{Deserialize, Serialize};
@@ -194,12 +196,14 @@ impl RunDir {
     }
 
     /// Declares old results void, before the first of the new `files` takes their place: without a manifest nothing is a
-    /// result. Old files that have no successor go.
+    /// result. Old files that have no successor go, and relabelled copies of the old draws.
     pub fn begin_replacing(&self, files: &[String]) -> Result<()> {
-        let old = read_manifest(&self.path).map(|m| m.outputs).unwrap_or_default();
+        let old = read_manifest(&self.path).ok();
         self.remove(MANIFEST)?;
-        let gone = old.keys().filter(|name| is_ours(name) && !files.contains(name));
-        gone.into_iter().try_for_each(|name| self.remove(name))
+        let copies = old.iter().flat_map(|m| copy::relabelled_files(&m.samples));
+        let results = old.iter().flat_map(|m| m.outputs.keys().cloned());
+        let gone: Vec<String> = results.chain(copies).filter(|n| is_ours(n) && !files.contains(n)).collect();
+        gone.iter().try_for_each(|name| self.remove(name))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -380,10 +384,11 @@ pub fn samples_of(run: &Path) -> Result<PathBuf> {
 /// What the draws of a run are to each other: it says so, or is known by its columns.
 pub fn relation_of(run: &Path, samples: &Samples) -> Relation {
     let said = read_manifest(run).ok().and_then(|manifest| manifest.relation);
-    said.unwrap_or_else(|| {
+    let guessed = || {
         let label = read_report(run).map(|report| report.label).unwrap_or_default();
         Relation::guessed(samples.columns(), &label)
-    })
+    };
+    said.map_or_else(guessed, |said| said.with_components(samples.columns()))
 }
 
 pub fn read_manifest(run: &Path) -> Result<Manifest> {

@@ -123,8 +123,8 @@ import arviz as az
 from npl_to_arviz import load
 data = load("nuts")
 pi = data["posterior"]["pi"].values[:, :, 0]
-tail = az.ess(pi, method="tail") if az.__version__.startswith("0") else float("nan")
-print(json.dumps([list(pi.shape), str(data["sample_stats"]["diverging"].dtype), float(az.rhat(pi)), float(az.ess(pi)), float(tail)]))
+tail = float(az.ess(pi, method="tail")) if az.__version__.startswith("0") else None
+print(json.dumps([list(pi.shape), str(data["sample_stats"]["diverging"].dtype), float(az.rhat(pi)), float(az.ess(pi)), tail]))
 "#;
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
     let output = Command::new(&python)

@@ -207,6 +207,8 @@ fn every_relative_link_leads_to_a_file() {
         "docs/models.md",
         "docs/performance.md",
         "docs/plots.md",
+        "docs/plotting.md",
+        "docs/relabelling.md",
         "docs/reproduction.md",
         "docs/sampling.md",
     ] {

@@ -17,6 +17,9 @@ mod metrics;
 mod path;
 #[cfg(feature = "plot")]
 mod plot;
+mod plotting;
+mod relabel;
+mod samples;
 mod scaling;
 mod support;
 mod tables;

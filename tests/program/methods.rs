@@ -124,7 +124,9 @@ fn a_run_says_what_its_draws_are_to_each_other() {
         let flat = |text: String| text.lines().map(str::trim).collect::<String>();
         for file in ["report.json", "manifest.json"] {
             let text = flat(place.read(&format!("{method}/{file}")));
-            assert!(text.contains(&format!(r#""relation": {{{relation}}}"#)), "{method} {file}: {text}");
+            let components = r#""components": {"diagonal_gaussian": {"count": 2,"columns": 1}}"#;
+            let whole = format!(r#""relation": {{{relation},{components}}}"#);
+            assert!(text.contains(&whole), "{method} {file}: {text}");
         }
         let said = place.ok(&["summary", method]).stdout;
         assert_eq!(said.contains("components are exchangeable"), relation.ends_with("true"), "{said}");

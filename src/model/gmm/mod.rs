@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use self::em::EmSums;
 use self::joint::{MixtureJoint, MixtureMeasure};
-use super::{Block, Collapse, Context, Model, Search, Support};
+use super::{Block, Collapse, Components, Context, Model, Search, Support};
 use crate::config::{Complaint, Count, Gamma, Positive, complaint};
 use crate::data::Dataset;
 use crate::kernel::Level;
@@ -219,10 +219,11 @@ impl Gmm {
 
 impl Model for Gmm {
     fn names(&self) -> Vec<String> {
-        let matrix = |symbol: &'static str| {
-            (1..=self.k).flat_map(move |k| (1..=self.d).map(move |j| format!("{symbol}.{k}.{j}")))
-        };
-        (1..=self.k).map(|k| format!("pi.{k}")).chain(matrix("mu")).chain(matrix("sigma2")).collect()
+        Components::DiagonalGaussian { count: self.k, columns: self.d }.names()
+    }
+
+    fn components(&self) -> Option<Components> {
+        Some(Components::DiagonalGaussian { count: self.k, columns: self.d })
     }
 
     fn blocks(&self) -> Vec<Block> {
