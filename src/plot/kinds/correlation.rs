@@ -71,7 +71,7 @@ fn chosen(request: &Request, train: &Dataset) -> Result<Vec<usize>> {
 fn matrix(train: &Dataset, columns: &[usize]) -> Vec<f64> {
     let mass = train.mass();
     let centred = |&j: &usize| -> Vec<f64> {
-        let column = train.x.column(j);
+        let column: Vec<f64> = train.x.column(j).collect();
         let mean = column.iter().enumerate().map(|(i, v)| train.weight(i) * v).sum::<f64>() / mass;
         let values = column.iter().enumerate().map(|(i, v)| train.weight(i).sqrt() * (v - mean));
         let values: Vec<f64> = values.collect();

@@ -127,7 +127,7 @@ impl Column {
         data: Option<&Dataset>,
         j: usize,
     ) -> Column {
-        let values: Vec<f64> = data.map_or(Vec::new(), |data| data.x.column(j).to_vec());
+        let values: Vec<f64> = data.map_or(Vec::new(), |data| data.x.column(j).collect());
         let name = data
             .and_then(|data| data.columns.get(j))
             .map_or(format!("column {}", j + 1), |n| crate::config::printable(n));
