@@ -189,8 +189,11 @@ fn sources(args: &PlotArgs, search: &SearchPath) -> Result<Vec<Source>, Error> {
         let (labels, runs) = (args.label.len(), args.runs.len());
         return Err(Error::input(format!("--label is given {labels} times, and there are {runs} runs")));
     }
-    let opened: Vec<Source> =
-        args.runs.iter().map(|run| Source::open(run, search.clone())).collect::<Result<_, _>>()?;
+    let open = |run: &PathBuf| {
+        let source = Source::open(run, search.clone())?;
+        if args.relabel { source.relabelled() } else { Ok(source) }
+    };
+    let opened: Vec<Source> = args.runs.iter().map(open).collect::<Result<_, _>>()?;
     let names: Vec<String> = opened.iter().map(|s| s.label.clone()).collect();
     let label = |i: usize| {
         let twins = names.iter().filter(|n| **n == names[i]).count() > 1;

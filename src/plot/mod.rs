@@ -26,7 +26,7 @@ pub use options::{Options, Request};
 pub use palette::Colour;
 pub use pdf::pdf;
 pub use png::png;
-pub use source::{Arrange, Draws, Source};
+pub use source::{Draws, Source};
 pub use svg::svg;
 pub use terminal::terminal;
 pub use theme::{Medium, Theme};

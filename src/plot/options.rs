@@ -197,6 +197,12 @@ impl<'a> Request<'a> {
                 "{name}Components stand in any order from draw to draw, so their posteriors are alike."
             ));
         }
+        if let Some(ambiguous) = run.ambiguous.filter(|_| mixture) {
+            notes.push(format!(
+                "{name}Components are aligned over draws; in {:.1} % of them another order would do as well.",
+                100.0 * ambiguous
+            ));
+        }
         notes
     }
 }
