@@ -5,7 +5,7 @@ begin "$@"
 
 # Facts of a prepared data set, as `npl check' prints them, into a line NAME VALUE for each.
 describe() {
-    local name=$1_data settings='' why=''
+    local name=$1_data why=''
     if [ "$setting" = smoke ]; then
         why="not run: real data"
     elif ! have "$1"; then

@@ -18,6 +18,7 @@ dry=no
 keep=no
 out=
 failed=0
+toy=()
 
 say() { printf '%s\n' "$*"; }
 warn() { printf '%s: %s\n' "$script" "$*" >&2; }
@@ -77,12 +78,14 @@ begin() {
 build() {
     if [ -n "${NPL:-}" ]; then
         NPL=$(command -v "$NPL") || die "NPL names no program" 2
-        case $NPL in /*) ;; *) NPL=$PWD/$NPL ;; esac
+        NPL=$(cd "$(dirname "$NPL")" && pwd)/$(basename "$NPL")
     else
         NPL=${CARGO_TARGET_DIR:-$root/target}/release/npl
         if [ "$dry" = no ]; then cargo build --release --quiet --manifest-path "$root/Cargo.toml"; fi
     fi
     export NPL
+    version=$("$NPL" --version 2>/dev/null) || version=
+    if [ "$dry$version" = no ]; then die "$NPL --version failed: is it npl?" 2; fi
 }
 
 # ------------------------------------------------------------------------------------------------ data
@@ -123,7 +126,8 @@ cure_of() {
 
 trim() { awk '{ $1 = $1; print }' <<<"$1"; }
 
-# Reads the line of a run into config, needs and settings; fails if it is not made at this setting, and says why.
+# Reads the line of a run into $config, $needs and $settings; fails if it is not made at this setting, and leaves the
+# reason in $why.
 look_up() {
     local line always smoke quick full one
     line=$(grep -E "^$1[[:blank:]]*\|" "$paper/runs.txt") || die "$paper/runs.txt has no run $1"
@@ -164,7 +168,7 @@ make_runs() {
 
 # All repeats of a run, each in a folder of its own: repeat i of seed s is the run with seed s + i - 1.
 make_run() {
-    local name=$1 config needs settings why first repeats seed
+    local name=$1 first repeats seed
     if ! look_up "$name"; then
         say "$name: $why"
         [ "$dry" = yes ] || say "$why" >"$runs/$name.why"
@@ -188,7 +192,7 @@ make_repeat() {
     args+=(--set repeats=1 --seed "$seed" --out "$folder")
     if [ -n "${NPL_THREADS:-}" ]; then args+=(--threads "$NPL_THREADS"); fi
     # What makes another run of it: the experiment, its changes, and the version of the program.
-    key=$(printf '%s\n' "$(cksum <"$config")" "$settings" "$seed")
+    key=$(printf '%s\n' "$version" "$(cksum <"$config")" "$settings" "$seed")
     if [ -e "$folder/manifest.json" ] && [ "$(cat "$folder.key" 2>/dev/null)" = "$key" ]; then
         if [ "$dry" = yes ]; then say "finished: $name, seed $seed"; fi
         return 0
@@ -220,9 +224,8 @@ make_repeat() {
 
 # The folder of the first repeat of a run, for figures; fails if it has not been made.
 first_of() {
-    local config needs settings why
-    look_up "$1" || return 1
     local folder
+    look_up "$1" || return 1
     folder=$runs/$1/$(value_of seed 100)
     [ -e "$folder/manifest.json" ] && echo "$folder"
 }
@@ -236,6 +239,81 @@ make_table() {
     # shellcheck disable=SC2086  # names of runs have no blanks
     make_runs $names
     [ "$dry" = yes ] || python3 "$lib/compare.py" table "$id" --out "$out" --setting "$setting"
+}
+
+# ------------------------------------------------------------------------------------------------ figures
+
+# make_figure ID RUN... -- OPTIONS...: the first repeat of each run to `npl plot', into results/<setting>/figure_ID.svg and
+# .png. If a run is missing there is figure_ID.why instead, which says why.
+make_figure() {
+    local id=$1 name folder base=$out/$setting/figure_$1
+    local -a folders=()
+    shift
+    while [ "$1" != -- ]; do
+        if [ "$dry" = yes ]; then
+            folder=$runs/$1
+        elif ! folder=$(first_of "$1"); then
+            rm -f "$base".svg "$base".png
+            say "figure $id: $(cat "$runs/$1.why" 2>/dev/null || echo "$1 has not been run")" | tee "$base.why"
+            return 0
+        fi
+        folders+=("$folder")
+        shift
+    done
+    shift
+    plot "$base" "${folders[@]}" "$@"
+}
+
+# plot BASE ARGS...: BASE.svg and BASE.png by `npl plot ARGS'.
+plot() {
+    local base=$1 kind
+    shift
+    if [ "$dry" = yes ]; then
+        printf 'npl plot'
+        printf ' %q' "$@" --out "$base.svg"
+        printf '\n'
+        return 0
+    fi
+    rm -f "$base.why"
+    for kind in svg png; do
+        if ! "$NPL" plot "$@" --out "$base.$kind" >"$base.log" 2>&1; then
+            say "failed: $(tail -1 "$base.log")" >"$base.why"
+            warn "$(basename "$base"): $(tail -1 "$base.log")"
+            failed=1
+            return 0
+        fi
+    done
+    rm -f "$base.log"
+    say "figure $base.svg"
+}
+
+# toy_runs rr fi ...: those runs on the paper's own toy data if they are here, on simulated data if not; into $toy.
+toy_runs() {
+    local prefix=fixed
+    if ! have toy; then
+        prefix=toy
+        say "toy data: simulated, as $(file_of toy) is not here; $(cure_of toy)"
+    fi
+    # shellcheck disable=SC2034  # the figure scripts read it
+    toy=("${@/#/${prefix}_}")
+}
+
+# make_triple A B C RUN...: figure A of (pi_1, pi_2), B of (mu_1, mu_2), C of (sigma2_1, sigma2_2), a panel for each run.
+make_triple() {
+    local a=$1 b=$2 c=$3
+    shift 3
+    make_figure "$a" "$@" -- --kind bivariate --parameters pi.1,pi.2 --xlim 0,1 --ylim 0,1
+    make_figure "$b" "$@" -- --kind bivariate --parameters mu.1.1,mu.2.1 --xlim -2,6 --ylim -2,6
+    make_figure "$c" "$@" -- --kind bivariate --parameters sigma2.1.1,sigma2.2.1 --xlim 0,2 --ylim 0,2
+}
+
+# test_symmetry ID RUN: Bowker's test on the draws of (mu_1, mu_2), into results/<setting>/figure_ID_symmetry.csv.
+test_symmetry() {
+    local folder table=$out/$setting/figure_$1_symmetry.csv
+    if [ "$dry" = yes ] || ! folder=$(first_of "$2"); then return 0; fi
+    python3 "$lib/symmetry.py" "$folder" >"$table"
+    say "symmetry of (mu_1, mu_2): $(awk -F, 'NR == 2 { print $6 ", p = " $5 ", " $2 " draws" }' "$table")"
+    if grep -q 'not symmetric' "$table"; then failed=1; fi
 }
 
 finish() { exit "$failed"; }
