@@ -213,7 +213,7 @@ make_repeat() {
         warn "$name: stopped"
         exit "$code"
     elif [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then
-        warn "$name failed (exit $code): $(tail -1 "$log")"
+        warn "$name failed (exit $code): $(first_error "$log")"
         say "failed: exit $code, see ${log#"$out"/}" >"$runs/$name.why"
         failed=1
         return 1
@@ -221,6 +221,9 @@ make_repeat() {
     if [ "$is_first" = 0 ] && [ "$keep" = no ]; then rm -f "$folder"/samples.*; fi
     say "$key" >"$folder.key"
 }
+
+# What a log complains of first, warnings aside.
+first_error() { grep -v '^warning' "$1" | head -1; }
 
 # The folder of the first repeat of a run, for figures; fails if it has not been made.
 first_of() {
@@ -277,8 +280,8 @@ plot() {
     rm -f "$base.why"
     for kind in svg png; do
         if ! "$NPL" plot "$@" --out "$base.$kind" >"$base.log" 2>&1; then
-            say "failed: $(tail -1 "$base.log")" >"$base.why"
-            warn "$(basename "$base"): $(tail -1 "$base.log")"
+            say "failed: $(first_error "$base.log")" >"$base.why"
+            warn "$(basename "$base"): $(first_error "$base.log")"
             failed=1
             return 0
         fi

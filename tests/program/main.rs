@@ -13,6 +13,8 @@ mod formats;
 mod matrix;
 #[cfg(feature = "nuts")]
 mod methods;
+#[cfg(unix)]
+mod paper;
 mod path;
 mod scaling;
 mod support;
