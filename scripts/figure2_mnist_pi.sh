@@ -4,5 +4,5 @@
 begin "$@"
 names=(mnist_fi mnist_advi)
 make_runs "${names[@]}"
-make_figure 2 "${names[@]}" -- --kind marginal --parameters pi --xlim 0,0.35
+make_figure 2 "${names[@]}" -- --kind marginal --parameters 'pi.*' --xlim=0,0.35
 finish

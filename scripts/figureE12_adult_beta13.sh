@@ -6,5 +6,5 @@
 begin "$@"
 names=(adult_npl adult_nuts adult_advi)
 make_runs "${names[@]}"
-make_figure E.12 "${names[@]}" -- --kind marginal --parameters beta.education_11th --xlim -1.5,0.5
+make_figure E.12 "${names[@]}" -- --kind marginal --parameters beta.education_11th --xlim=-1.5,0.5
 finish

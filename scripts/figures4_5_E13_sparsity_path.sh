@@ -7,5 +7,5 @@ make_table "text 3.3"
 nonzero=beta.snp10,beta.snp14,beta.snp24,beta.snp31,beta.snp37
 make_figure 4 genetics_path -- --kind path --parameters "$nonzero"
 make_figure 5 genetics_path -- --kind surface --parameters beta.snp14
-make_figure E.13 genetics_path -- --kind path --absolute --highlight "$nonzero"
+make_figure E.13 genetics_path -- --kind path --absolute --parameters "$nonzero"
 finish

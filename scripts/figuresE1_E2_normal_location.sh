@@ -23,7 +23,7 @@ exact_posterior() {
 panel() {
     local figure=$1 part=$2 run=$3 exact=
     if [ "$dry" = no ]; then exact=$(exact_posterior "$run"); fi
-    make_figure "${figure}_$part" "$run" -- --kind marginal --parameters theta --normal "$exact" --xlim -3,3 --ylim 0,1.5 --title "$4"
+    make_figure "${figure}_$part" "$run" -- --kind marginal --parameters theta --normal="$exact" --xlim=-3,3 --ylim=0,1.5 --title "$4"
 }
 
 make_table "text E.1"

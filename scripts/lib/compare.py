@@ -137,8 +137,10 @@ def judge(cell, measured):
     if kind == "exact":
         return "", "", "agrees" if abs(mean - paper) <= half * (1 + 1e-9) else "differs"
     if kind == "time":
-        ratio = paper / mean if mean > 0 else math.inf
-        word = f"{ratio:.2g} times as fast" if ratio >= 1 else f"{1 / ratio:.2g} times as slow"
+        ratio = paper / max(mean, 1e-6)
+        times = max(ratio, 1 / ratio)
+        word = f"{times:.0f}" if times >= 10 else f"{times:.1f}"
+        word += " times as fast" if ratio >= 1 else " times as slow"
         away = f"{(mean - paper) / spread:+.1f}" if spread else ""
         return away, "", f"{word} (other hardware)"
     if kind == "sd":
@@ -231,12 +233,14 @@ def figure_rows(folder):
     """A row for every figure: is it there?"""
     rows = []
     for figure in rows_of("figures.csv"):
-        made = sorted(p.name for p in folder.glob(f"figure_{figure['figure']}*.svg")
-                      if p.stem == f"figure_{figure['figure']}" or p.stem.startswith(f"figure_{figure['figure']}_"))
-        why = folder / f"figure_{figure['figure']}.why"
-        verdict = f"made: {', '.join(made)}" if made else "not made"
-        if why.exists():
-            verdict = why.read_text(encoding="utf-8").strip()
+        stem = f"figure_{figure['figure']}"
+        mine = lambda ending: sorted(p for p in folder.glob(f"{stem}*{ending}")
+                                     if p.name == stem + ending or p.name.startswith(stem + "_"))
+        why, made = mine(".why"), mine(".svg")
+        if why:
+            verdict = why[0].read_text(encoding="utf-8").strip()
+        else:
+            verdict = f"made: {', '.join(p.name for p in made)}" if made else "not made"
         rows.append({**dict.fromkeys(COLUMNS, ""), "table": f"Figure {figure['figure']}", "row": figure["caption"],
                      "verdict": verdict})
     return rows

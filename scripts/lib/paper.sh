@@ -4,7 +4,7 @@
 #   begin "$@"             options; the program is built unless $NPL names one
 #   make_table 4           the runs behind Table 4, then its numbers beside the paper's
 #   make_runs NAME...      runs of scripts/paper/runs.txt; finished ones are not made again
-#   make_figure 1 PANELS   see the figure scripts
+#   make_figure, make_panels, make_triple, test_symmetry: lib/figures.sh
 # shellcheck shell=bash
 set -euo pipefail
 
@@ -244,79 +244,7 @@ make_table() {
     [ "$dry" = yes ] || python3 "$lib/compare.py" table "$id" --out "$out" --setting "$setting"
 }
 
-# ------------------------------------------------------------------------------------------------ figures
-
-# make_figure ID RUN... -- OPTIONS...: the first repeat of each run to `npl plot', into results/<setting>/figure_ID.svg and
-# .png. If a run is missing there is figure_ID.why instead, which says why.
-make_figure() {
-    local id=$1 name folder base=$out/$setting/figure_$1
-    local -a folders=()
-    shift
-    while [ "$1" != -- ]; do
-        if [ "$dry" = yes ]; then
-            folder=$runs/$1
-        elif ! folder=$(first_of "$1"); then
-            rm -f "$base".svg "$base".png
-            say "figure $id: $(cat "$runs/$1.why" 2>/dev/null || echo "$1 has not been run")" | tee "$base.why"
-            return 0
-        fi
-        folders+=("$folder")
-        shift
-    done
-    shift
-    plot "$base" "${folders[@]}" "$@"
-}
-
-# plot BASE ARGS...: BASE.svg and BASE.png by `npl plot ARGS'.
-plot() {
-    local base=$1 kind
-    shift
-    if [ "$dry" = yes ]; then
-        printf 'npl plot'
-        printf ' %q' "$@" --out "$base.svg"
-        printf '\n'
-        return 0
-    fi
-    rm -f "$base.why"
-    for kind in svg png; do
-        if ! "$NPL" plot "$@" --out "$base.$kind" >"$base.log" 2>&1; then
-            say "failed: $(first_error "$base.log")" >"$base.why"
-            warn "$(basename "$base"): $(first_error "$base.log")"
-            failed=1
-            return 0
-        fi
-    done
-    rm -f "$base.log"
-    say "figure $base.svg"
-}
-
-# toy_runs rr fi ...: those runs on the paper's own toy data if they are here, on simulated data if not; into $toy.
-toy_runs() {
-    local prefix=fixed
-    if ! have toy; then
-        prefix=toy
-        say "toy data: simulated, as $(file_of toy) is not here; $(cure_of toy)"
-    fi
-    # shellcheck disable=SC2034  # the figure scripts read it
-    toy=("${@/#/${prefix}_}")
-}
-
-# make_triple A B C RUN...: figure A of (pi_1, pi_2), B of (mu_1, mu_2), C of (sigma2_1, sigma2_2), a panel for each run.
-make_triple() {
-    local a=$1 b=$2 c=$3
-    shift 3
-    make_figure "$a" "$@" -- --kind bivariate --parameters pi.1,pi.2 --xlim 0,1 --ylim 0,1
-    make_figure "$b" "$@" -- --kind bivariate --parameters mu.1.1,mu.2.1 --xlim -2,6 --ylim -2,6
-    make_figure "$c" "$@" -- --kind bivariate --parameters sigma2.1.1,sigma2.2.1 --xlim 0,2 --ylim 0,2
-}
-
-# test_symmetry ID RUN: Bowker's test on the draws of (mu_1, mu_2), into results/<setting>/figure_ID_symmetry.csv.
-test_symmetry() {
-    local folder table=$out/$setting/figure_$1_symmetry.csv
-    if [ "$dry" = yes ] || ! folder=$(first_of "$2"); then return 0; fi
-    python3 "$lib/symmetry.py" "$folder" >"$table"
-    say "symmetry of (mu_1, mu_2): $(awk -F, 'NR == 2 { print $6 ", p = " $5 ", " $2 " draws" }' "$table")"
-    if grep -q 'not symmetric' "$table"; then failed=1; fi
-}
-
 finish() { exit "$failed"; }
+
+# shellcheck source=figures.sh
+. "$lib/figures.sh"

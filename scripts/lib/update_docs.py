@@ -37,6 +37,14 @@ def smaller(svg):
     return png if png.exists() and png.stat().st_size < svg.stat().st_size else svg
 
 
+def shown(files, caption):
+    """One picture as Markdown; panels side by side."""
+    if len(files) == 1:
+        return [f"![{caption}](img/paper/{files[0]})"]
+    width = 98 // min(4, len(files))
+    return [f'<img src="img/paper/{name}" width="{width}%" alt="{caption}">' for name in files]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", required=True)
@@ -67,8 +75,8 @@ def main():
             for stale in (images / (svg.name[:-4] + ending) for ending in (".svg", ".png")):
                 stale.unlink(missing_ok=True)
             shutil.copyfile(picture, images / picture.name)
-            lines.append(f"![{names[name]}](img/paper/{picture.name})")
-        return f"{head}" + "\n".join(lines) + f"\n{end}"
+            lines.append(picture.name)
+        return head + "\n".join(shown(lines, names[name])) + f"\n{end}"
 
     text = REGION.sub(replace, page.read_text(encoding="utf-8"))
     page.write_text(text, encoding="utf-8")

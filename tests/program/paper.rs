@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::support::{Ended, Place, cells, script};
+use crate::support::{Ended, Place, cells, config, script};
 
 /// Runs a script in `place` on the program under test; without data sets but those below `data`.
 fn call(place: &Place, name: &str, args: &[&str], data: Option<&Path>) -> Ended {
@@ -178,6 +178,25 @@ fn the_test_of_symmetry_knows_a_symmetric_cloud_from_another() {
     let more: Vec<(f64, f64)> = (0..200).map(|i| if i % 3 == 0 { (0.1, 3.9) } else { (3.9, 0.1) }).collect();
     assert!(cloud(&more).ends_with(",not symmetric\n"), "{}", cloud(&more));
     assert!(cloud(&both[..4]).ends_with(",not judged: too few draws\n"));
+}
+
+/// The picture of (μ₁, μ₂) is symmetric about the diagonal because the draws are; those of a fixed start are in one mode.
+#[test]
+fn random_restarts_give_a_symmetric_posterior_and_a_fixed_start_does_not() {
+    let place = Place::new();
+    for (name, sets, verdict) in [
+        ("gmm_toy.toml", &["sampler.B=2000", "sampler.R=3"][..], "symmetric"),
+        ("gmm_toy_fi.toml", &["sampler.B=500"], "not symmetric"),
+    ] {
+        let config = config(name);
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let args: Vec<&str> = ["run", &config, "--quiet", "--out", name].into_iter().chain(sets).collect();
+        place.ok(&args);
+        let said = call(&place, "lib/symmetry.py", &[name], None).stdout;
+        let cells = cells(&said);
+        assert_eq!(cells[1][5], verdict, "{said}");
+        assert!(cells[1][2].parse::<u32>().unwrap() >= 5, "{said}");
+    }
 }
 
 #[test]
