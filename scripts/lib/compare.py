@@ -4,7 +4,6 @@
     compare.py runs TABLE                         names of the runs behind a table
     compare.py table TABLE --out DIR --setting S  DIR/S/table_TABLE.csv and .md, and the same on the screen
     compare.py summary --out DIR --setting S      all tables and figures in one: DIR/summary.csv and .md
-    compare.py audit                              what the paper has and scripts/paper lacks
 
 The paper's numbers are those of scripts/paper/tables.csv; measured ones come from report.csv and report.json of the
 runs that scripts/paper/runs.txt lists.
@@ -25,7 +24,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT / "scripts" / "paper"
-TABLES, FIGURES = 12, 18
 COLUMNS = ["table", "row", "column", "paper", "paper_spread", "measured", "measured_spread", "repeats",
            "difference_in_spreads", "band_in_spreads", "verdict", "setting"]
 SHOWN = ["table", "row", "column", "paper", "measured", "difference", "band", "verdict"]
@@ -273,27 +271,10 @@ def summary(args):
     print(text(SHOWN, faces) + "\n\n" + text(head, drawn) + f"\n\n{line}")
 
 
-def audit(_):
-    """Every table and figure of the paper has its lines and its script."""
-    tables = {c["table"] for c in rows_of("tables.csv") if not c["table"].startswith("text")}
-    figures = {f["figure"]: f["script"] for f in rows_of("figures.csv")}
-    wanted = {str(i) for i in range(1, 7)} | {f"E.{i}" for i in range(1, 7)}
-    drawn = {str(i) for i in range(1, 6)} | {f"E.{i}" for i in range(1, 14)}
-    problems = [f"table {t}" for t in wanted ^ tables] + [f"figure {f}" for f in drawn ^ set(figures)]
-    problems += [s for s in figures.values() if not (ROOT / "scripts" / s).exists()]
-    assert len(wanted) == TABLES and len(drawn) == FIGURES
-    for t in tables:
-        if len(list((ROOT / "scripts").glob(f"table{t.replace('.', '')}_*.sh"))) != 1:
-            problems.append(f"no script for table {t}")
-    if problems:
-        sys.exit("compare.py: " + ", ".join(problems))
-    print(f"{len(tables)} tables, {len(figures)} figures")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    for name, action in [("runs", None), ("table", table), ("summary", summary), ("audit", audit)]:
+    for name, action in [("runs", None), ("table", table), ("summary", summary)]:
         sub = commands.add_parser(name)
         sub.set_defaults(action=action)
         if name in ("runs", "table"):

@@ -1,5 +1,5 @@
 # Figures of the paper, by `npl plot' from the runs of scripts/paper/runs.txt; sourced by paper.sh.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154  # its variables are those of paper.sh
 
 # make_figure ID RUN... -- OPTIONS...: the first repeats of the runs in one picture by `npl plot', results/<setting>/figure_ID.svg
 # and .png. If a run is missing there is figure_ID.why instead, which says why.
