@@ -5,6 +5,6 @@
 begin "$@"
 toy_runs rr 'fi' nuts advi
 make_runs "${toy[@]}"
-make_panels 1 "${toy[@]}" -- --kind bivariate --parameters mu.1.1,mu.2.1 --xlim=-2,6 --ylim=-2,6
+make_panels 1 "${toy[@]}" -- --kind bivariate --parameters mu.1.1 mu.2.1 --xlim=-2,6 --ylim=-2,6
 test_symmetry 1 "${toy[0]}"
 finish

@@ -4,8 +4,8 @@
 . "$(dirname "$0")/lib/paper.sh"
 begin "$@"
 make_table "text 3.3"
-nonzero=beta.snp10,beta.snp14,beta.snp24,beta.snp31,beta.snp37
-make_figure 4 genetics_path -- --kind path --parameters "$nonzero"
+nonzero=(beta.snp10 beta.snp14 beta.snp24 beta.snp31 beta.snp37)
+make_figure 4 genetics_path -- --kind path --parameters "${nonzero[@]}"
 make_figure 5 genetics_path -- --kind surface --parameters beta.snp14
-make_figure E.13 genetics_path -- --kind path --absolute --parameters "$nonzero"
+make_figure E.13 genetics_path -- --kind path --absolute --parameters "${nonzero[@]}"
 finish

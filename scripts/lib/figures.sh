@@ -100,9 +100,9 @@ toy_runs() {
 make_triple() {
     local a=$1 b=$2 c=$3
     shift 3
-    make_panels "$a" "$@" -- --kind bivariate --parameters pi.1,pi.2 --xlim=0,1 --ylim=0,1
-    make_panels "$b" "$@" -- --kind bivariate --parameters mu.1.1,mu.2.1 --xlim=-2,6 --ylim=-2,6
-    make_panels "$c" "$@" -- --kind bivariate --parameters sigma2.1.1,sigma2.2.1 --xlim=0,2 --ylim=0,2
+    make_panels "$a" "$@" -- --kind bivariate --parameters pi.1 pi.2 --xlim=0,1 --ylim=0,1
+    make_panels "$b" "$@" -- --kind bivariate --parameters mu.1.1 mu.2.1 --xlim=-2,6 --ylim=-2,6
+    make_panels "$c" "$@" -- --kind bivariate --parameters sigma2.1.1 sigma2.2.1 --xlim=0,2 --ylim=0,2
 }
 
 # test_symmetry ID RUN: Bowker's test on the draws of (mu_1, mu_2), into results/<setting>/figure_ID_symmetry.csv.
