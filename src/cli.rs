@@ -82,6 +82,27 @@ Examples:
   npl table runs/gmm_toy runs/gmm_toy_fi
   npl table runs/* --format markdown")]
     Table(TableArgs),
+    /// Pictures of runs: densities, intervals, paths, mixtures, diagnostics
+    #[command(after_help = "\
+Kinds:
+  marginal      densities of one or more parameters; several runs in one panel
+  bivariate     joint density of two parameters: contours and draws
+  pairs         every pair of some parameters
+  forest        medians with 80 % and 95 % intervals: the default for a regression
+  path          medians and 80 % bands along a path, against log c
+  surface       density of one kept parameter along a path
+  mixture       density of a mixture, with its band, over the histogram of the data
+  calibration   predictive probabilities of a classifier against observed shares
+  correlation   heat map of the correlations of the covariates
+  restarts      objective of every restart of some draws: was R enough?
+  lppd          LPPD of the test rows against R
+
+Examples:
+  npl plot runs/gmm_toy                                    in the terminal, the figure that says most
+  npl plot runs/gmm_toy --parameters mu.1 mu.2 --out mu.pdf
+  npl plot runs/rr runs/nuts --kind marginal --parameters 'mu.*' --label NPL NUTS --out mu.svg
+  npl plot runs/genetics_path --truth beta.snp14=0.4578 --out path.png")]
+    Plot(PlotArgs),
     /// Choose alpha: from a wanted prior sd of the mean, or by simulating the prior of theta
     #[command(after_help = "\
 Examples:
@@ -211,6 +232,63 @@ pub struct TableArgs {
     pub runs: Vec<PathBuf>,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+#[derive(Args)]
+pub struct PlotArgs {
+    /// Run directories
+    #[arg(required = true)]
+    pub runs: Vec<PathBuf>,
+    /// What to draw [default: what says most about the run]
+    #[arg(long, short)]
+    pub kind: Option<String>,
+    /// Parameters, by name or pattern: `'mu.*'` (several, or repeatable)
+    #[arg(long, short, value_name = "NAME", num_args = 1..)]
+    pub parameters: Vec<String>,
+    /// File to write, .svg, .png or .pdf; `-` is the terminal [default: the terminal, if there is one]
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Which repeat, counted from 1 [default: the first]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub repeat: Option<usize>,
+    /// Which setting of a path, counted from 1 [default: the first]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub setting: Option<usize>,
+    /// How runs are called in the legend, in their order
+    #[arg(long, value_name = "TEXT", num_args = 1..)]
+    pub label: Vec<String>,
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// True values, as `name=value` or a CSV file with columns parameter and value; drawn dashed
+    #[arg(long, value_name = "NAME=VALUE|FILE", num_args = 1.., allow_hyphen_values = false)]
+    pub truth: Vec<String>,
+    /// A normal density to compare a marginal with
+    #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
+    pub normal: Option<String>,
+    /// Range of the horizontal axis
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    pub xlim: Option<String>,
+    /// Range of the vertical axis
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    pub ylim: Option<String>,
+    /// Logarithmic horizontal axis, where all that is shown is above 0
+    #[arg(long)]
+    pub log: bool,
+    /// Absolute medians along a path
+    #[arg(long)]
+    pub absolute: bool,
+    /// At most so many parameters, where the figure chooses them
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
+    pub top: Option<u16>,
+    /// Width in points, of which an inch has 72
+    #[arg(long, value_name = "PT", value_parser = clap::value_parser!(u16).range(150..=5000), allow_negative_numbers = true)]
+    pub width: Option<u16>,
+    /// Height in points
+    #[arg(long, value_name = "PT", value_parser = clap::value_parser!(u16).range(150..=10000), allow_negative_numbers = true)]
+    pub height: Option<u16>,
+    /// Where data files are looked for first, for figures that need them; then $NPL_DATA, ./data and the current folder
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -18,6 +18,7 @@
 //! - [`path`]: the posterior at one setting of a path
 //! - [`study`]: an experiment, checked
 //! - [`run`]: its rounds, in chunks of draws that are folded in order
+//! - `plot`: pictures of runs; a default feature
 //! - [`store`]: the run directory; the only place that writes files
 //! - [`bytes`]: values as bytes and back, bit by bit
 //! - [`kernel`]: the hot loops, compiled for AVX-512, AVX2 and plain code
@@ -43,6 +44,8 @@ pub mod optim;
 pub mod ordered;
 pub mod path;
 pub mod penalty;
+#[cfg(feature = "plot")]
+pub mod plot;
 pub mod process;
 pub mod report;
 pub mod restarts;

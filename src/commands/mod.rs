@@ -3,6 +3,8 @@
 mod alpha;
 mod check;
 mod export;
+#[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
+mod plot;
 mod run;
 mod summary;
 mod table;
@@ -35,6 +37,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::New { model } => new(&model),
         Command::Summary(args) => summary::summary(args),
         Command::Table(args) => table::table(args),
+        Command::Plot(args) => plot::plot(args),
         Command::Alpha(args) => alpha::alpha(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -17,6 +17,7 @@ pub fn version(args: &VersionArgs) -> Result<()> {
             ("nuts", cfg!(feature = "nuts")),
             ("openblas", cfg!(feature = "openblas")),
             ("parquet", cfg!(feature = "parquet")),
+            ("plot", cfg!(feature = "plot")),
         ];
         let features: Vec<&str> = features.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
         out += &format!("kernels   {} ({why}; possible: {})\n", Level::current().name(), levels.join(", "));

@@ -13,7 +13,7 @@ mod write;
 
 pub use format::Format;
 pub use npy::write_header as npy_header;
-pub use read::{STRIP, Samples};
+pub use read::{Columns, STRIP, Samples};
 pub use relation::{Kinship, Relation};
 pub use summary::{QUANTILES, Summary};
 pub use write::Writer;
@@ -114,7 +114,7 @@ pub enum NameStyle {
 }
 
 impl NameStyle {
-    fn apply(self, name: &str) -> String {
+    pub fn apply(self, name: &str) -> String {
         let indices =
             |rest: &str| rest.split('.').all(|i| !i.is_empty() && i.bytes().all(|b| b.is_ascii_digit()));
         match (self, name.split_once('.')) {

@@ -25,6 +25,14 @@ pub struct Samples {
     statistics: usize,
 }
 
+/// Columns of a table of draws.
+pub struct Columns {
+    pub statistics: Vec<Vec<f64>>,
+    pub parameters: Vec<Vec<f64>>,
+    /// Draws that are none.
+    pub lost: usize,
+}
+
 impl Samples {
     /// The file's name tells its format.
     pub fn open(path: &Path) -> Result<Samples> {
@@ -94,6 +102,38 @@ impl Samples {
             true
         })?;
         Ok(found)
+    }
+
+    /// Columns of the draws of one repeat, counted from 1, or of all: these statistics and these parameters. Draws that are
+    /// none are counted and left out.
+    pub fn table(&self, statistics: &[&str], names: &[String], repeat: Option<usize>) -> Result<Columns> {
+        let find = |name: &&str| {
+            let place = self.columns[..self.statistics].iter().position(|c| c == name);
+            place.ok_or_else(|| wrong(&self.path, &format!("its draws have no column {name}")))
+        };
+        let of_statistics: Vec<usize> = statistics.iter().map(find).collect::<Result<_>>()?;
+        let places = self.places(names)?;
+        // What is not asked for is not read.
+        let first = places.iter().copied().min().unwrap_or(0);
+        let range = first..places.iter().copied().max().map_or(0, |last| last + 1);
+        let mut table = Columns {
+            statistics: vec![Vec::new(); statistics.len()],
+            parameters: vec![Vec::new(); names.len()],
+            lost: 0,
+        };
+        self.scan(range, |row, theta| {
+            if repeat.is_some_and(|r| row[REPEAT] != r as f64) {
+                return true;
+            }
+            if Status::is_lost_code(row[STATUS]) {
+                table.lost += 1;
+                return true;
+            }
+            table.statistics.iter_mut().zip(&of_statistics).for_each(|(column, &j)| column.push(row[j]));
+            table.parameters.iter_mut().zip(&places).for_each(|(column, &j)| column.push(theta[j - first]));
+            true
+        })?;
+        Ok(table)
     }
 
     /// A summary of every parameter, over all draws or those of one repeat, by what they are to each other. Where there is no minimum, a search left θ

@@ -1,0 +1,206 @@
+//! `npl plot`: pictures of runs.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use npl::config::printable;
+use npl::data::files::SearchPath;
+use npl::error::Error;
+use npl::plot::{self, Medium, Options, RESOLUTION, Scene, Source};
+use npl::store::AtomicFile;
+
+use super::{note, print};
+use crate::cli::PlotArgs;
+
+/// Cells of a terminal that does not say how large it is, and the largest that is filled.
+const CELLS: (usize, usize) = (80, 24);
+const MOST_CELLS: (usize, usize) = (120, 40);
+
+/// Where a picture goes, and what it is made of there.
+enum Target {
+    Terminal,
+    File(PathBuf, Format),
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Svg,
+    Png,
+    Pdf,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Format, Error> {
+        let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+        match ending.as_str() {
+            "svg" => Ok(Format::Svg),
+            "png" => Ok(Format::Png),
+            "pdf" => Ok(Format::Pdf),
+            _ => {
+                let shown = printable(&path.display().to_string());
+                Err(Error::input(format!(
+                    "--out {shown}: a picture ends in .svg, .png or .pdf; `-` is the terminal"
+                )))
+            }
+        }
+    }
+
+    fn bytes(self, scene: &Scene) -> Vec<u8> {
+        match self {
+            Format::Svg => plot::svg(scene).into_bytes(),
+            Format::Png => plot::png(scene, RESOLUTION),
+            Format::Pdf => plot::pdf(scene),
+        }
+    }
+}
+
+pub fn plot(args: PlotArgs) -> Result<()> {
+    let target = target(&args)?;
+    let options = options(&args, &target)?;
+    let search = SearchPath::new(args.data_dir.as_deref());
+    let sources = sources(&args, &search)?;
+    let kind = match &args.kind {
+        Some(name) => plot::kind(name)?,
+        None => plot::default_kind(&sources, &options),
+    };
+    let scene = plot::draw(kind, &sources, &options)?;
+    match target {
+        Target::Terminal => print(plot::terminal(&scene, colours()).as_bytes()),
+        Target::File(path, format) => {
+            let bytes = format.bytes(&scene);
+            let mut file = AtomicFile::create(&path)?;
+            file.put(|out| out.write_all(&bytes))?;
+            file.commit()?;
+            note(&format!("{}: {}", printable(&path.display().to_string()), kind.name));
+            Ok(())
+        }
+    }
+}
+
+fn target(args: &PlotArgs) -> Result<Target, Error> {
+    match &args.out {
+        Some(out) if out == Path::new("-") => Ok(Target::Terminal),
+        Some(out) => Ok(Target::File(out.clone(), Format::of(out)?)),
+        None if std::io::stdout().is_terminal() => Ok(Target::Terminal),
+        None => Err(Error::input(
+            "standard output is no terminal: name a file with --out x.svg, .png or .pdf, or draw text with --out -",
+        )),
+    }
+}
+
+/// Colour where a terminal shows it and nobody objects (no-color.org).
+fn colours() -> bool {
+    let objects = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+    std::io::stdout().is_terminal() && !objects && !dumb
+}
+
+/// Columns and rows of the terminal: asked of it, else as the environment has them.
+fn cells() -> (usize, usize) {
+    let from_env = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok().filter(|n| *n > 0);
+    let size = terminal_size::terminal_size();
+    let columns = size.map(|(w, _)| usize::from(w.0)).or(from_env("COLUMNS")).unwrap_or(CELLS.0);
+    // One row is for the prompt.
+    let rows =
+        size.map(|(_, h)| usize::from(h.0)).or(from_env("LINES")).unwrap_or(CELLS.1 + 1).saturating_sub(1);
+    (columns.clamp(30, MOST_CELLS.0), rows.clamp(12, MOST_CELLS.1))
+}
+
+fn options(args: &PlotArgs, target: &Target) -> Result<Options, Error> {
+    let mut options = Options {
+        parameters: args.parameters.clone(),
+        repeat: args.repeat,
+        setting: args.setting,
+        title: args.title.as_deref().map(printable),
+        truth: args.truth.iter().map(|t| truth(t)).collect::<Result<Vec<_>, _>>()?.concat(),
+        normal: args.normal.as_deref().map(|text| pair("--normal", text)).transpose()?,
+        x_limits: args.xlim.as_deref().map(|text| limits("--xlim", text)).transpose()?,
+        y_limits: args.ylim.as_deref().map(|text| limits("--ylim", text)).transpose()?,
+        log: args.log,
+        absolute: args.absolute,
+        most: args.top.map(usize::from),
+        width: args.width.map(f64::from),
+        height: args.height.map(f64::from),
+        medium: Medium::Page,
+    };
+    if options.normal.is_some_and(|(_, sd)| sd <= 0.0) {
+        return Err(Error::input("--normal: MEAN,SD wants a standard deviation above 0"));
+    }
+    if let Target::Terminal = target {
+        let (columns, rows) = cells();
+        let theme = plot::Theme::terminal(columns, rows);
+        (options.width, options.height, options.medium) =
+            (Some(theme.width), Some(theme.height), theme.medium);
+    }
+    Ok(options)
+}
+
+fn pair(flag: &str, text: &str) -> Result<(f64, f64), Error> {
+    let numbers: Option<Vec<f64>> =
+        text.split(',').map(|v| v.trim().parse().ok().filter(|v: &f64| v.is_finite())).collect();
+    match numbers.as_deref() {
+        Some([a, b]) => Ok((*a, *b)),
+        _ => Err(Error::input(format!(
+            "{flag} {}: two numbers with a comma between them are wanted",
+            printable(text)
+        ))),
+    }
+}
+
+fn limits(flag: &str, text: &str) -> Result<(f64, f64), Error> {
+    let (low, high) = pair(flag, text)?;
+    if low < high {
+        Ok((low, high))
+    } else {
+        Err(Error::input(format!("{flag} {}: the first must be below the second", printable(text))))
+    }
+}
+
+/// `name=value`, or a file of lines `parameter,value` with a header.
+fn truth(text: &str) -> Result<Vec<(String, f64)>, Error> {
+    if let Some((name, value)) = text.rsplit_once('=') {
+        let wrong =
+            || Error::input(format!("--truth {}: {} is not a number", printable(text), printable(value)));
+        return Ok(vec![(name.trim().to_owned(), value.trim().parse().map_err(|_| wrong())?)]);
+    }
+    let shown = printable(text);
+    let bad = |what: String| Error::input(format!("--truth {shown}: {what}"));
+    let mut reader =
+        csv::Reader::from_path(text).map_err(|e| bad(format!("neither name=value nor a file: {e}")))?;
+    let headers = reader.headers().map_err(|e| bad(e.to_string()))?.clone();
+    let place = |name: &str| headers.iter().position(|h| h.trim() == name);
+    let (Some(names), Some(values)) = (place("parameter"), place("value")) else {
+        return Err(bad("its header has no columns parameter and value".into()));
+    };
+    let mut truths = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|e| bad(e.to_string()))?;
+        let (name, value) = (record.get(names).unwrap_or_default(), record.get(values).unwrap_or_default());
+        let value = value.trim().parse().map_err(|_| bad(format!("{} is not a number", printable(value))))?;
+        truths.push((name.trim().to_owned(), value));
+    }
+    Ok(truths)
+}
+
+/// The runs, each with its label: as it is asked for, else its name; where names are the same, with the folder.
+fn sources(args: &PlotArgs, search: &SearchPath) -> Result<Vec<Source>, Error> {
+    if args.label.len() > args.runs.len() {
+        let (labels, runs) = (args.label.len(), args.runs.len());
+        return Err(Error::input(format!("--label is given {labels} times, and there are {runs} runs")));
+    }
+    let opened: Vec<Source> =
+        args.runs.iter().map(|run| Source::open(run, search.clone())).collect::<Result<_, _>>()?;
+    let names: Vec<String> = opened.iter().map(|s| s.label.clone()).collect();
+    let label = |i: usize| {
+        let twins = names.iter().filter(|n| **n == names[i]).count() > 1;
+        let folder = args.runs[i].file_name().map(|f| printable(&f.to_string_lossy()));
+        args.label
+            .get(i)
+            .map(|l| printable(l))
+            .or(folder.filter(|_| twins))
+            .unwrap_or_else(|| names[i].clone())
+    };
+    let labels: Vec<String> = (0..opened.len()).map(label).collect();
+    Ok(opened.into_iter().zip(labels).map(|(source, label)| source.labelled(label)).collect())
+}

@@ -1,0 +1,156 @@
+//! Medians and intervals of many parameters, one below the other.
+
+use super::Kind;
+use crate::error::{Error, Result};
+use crate::plot::axes::{Axes, Axis, Ticks, airy, range_of};
+use crate::plot::canvas::{Scene, Shape, Stroke};
+use crate::plot::names;
+use crate::plot::options::{Request, run_stroke, truth_stroke};
+use crate::plot::palette::{CATEGORIES, Colour, GREY, PALE};
+use crate::plot::sheet::{Entry, Mark, Sheet};
+use crate::plot::source::Source;
+use crate::plot::theme::Role;
+use crate::samples::Summary;
+
+pub const KIND: Kind = Kind {
+    name: "forest",
+    about: "medians with 80 % and 95 % intervals: the default for a regression",
+    overlays: true,
+    applies: |run: &Source| run.coefficients().len() > 1 && run.path().is_none(),
+    draw,
+};
+
+/// Rows on a page where nothing says how many.
+const ROWS: usize = 40;
+/// Height of a row on a page.
+const ROW: f64 = 13.5;
+
+fn draw(request: &Request) -> Result<Scene> {
+    let rounds: Vec<usize> = request.runs.iter().map(|run| request.round(run)).collect::<Result<_>>()?;
+    let summaries: Vec<Vec<Summary>> =
+        request.runs.iter().zip(&rounds).map(|(run, r)| run.summaries(*r)).collect::<Result<_>>()?;
+    let (rows, note) = rows(request, &summaries[0])?;
+    let coefficients = rows.iter().all(|name| name.starts_with("beta"));
+    let title = if coefficients { "Coefficients" } else { "Parameters" };
+    let mut around = request.surroundings(title)?;
+    around.legend.extend(request.truth_entry());
+    around.notes.push("Dots are medians, thick lines hold 80 % and thin ones 95 % of the posterior.".into());
+    if request.runs.len() == 1 {
+        let apart = Entry::new(Mark::Line(Stroke::new(CATEGORIES[0], 2.5)), "95 % interval without 0");
+        around.legend.splice(0..0, [apart, Entry::new(Mark::Line(Stroke::new(PALE, 2.5)), "with 0")]);
+    }
+    around.notes.extend(note);
+    for (run, round) in request.runs.iter().zip(&rounds) {
+        let lost = run.report.repeats.get(round - 1).map_or(0, |r| lost(&r.diagnostics.status));
+        if lost > 0 {
+            around.notes.push(format!("{}: {lost} draws have no minimum and are left out.", run.label));
+        }
+    }
+    let per_row = ROW.max(6.0 * request.runs.len() as f64);
+    let mut sheet = Sheet::new(&request.theme(468.0, 120.0 + per_row * rows.len() as f64), &around);
+    let range = range_of(
+        summaries
+            .iter()
+            .flatten()
+            .filter(|s| rows.contains(&s.parameter))
+            .flat_map(|s| [s.quantiles[0], s.quantiles[4]]),
+    );
+    if !range.0.is_finite() {
+        return Err(Error::input("there is nothing to draw: all draws failed"));
+    }
+    let truths = rows.iter().filter_map(|name| request.truth(name));
+    let (low, high) =
+        range_of([range.0, range.1].into_iter().chain(truths).chain(coefficients.then_some(0.0)));
+    let names = rows
+        .iter()
+        .enumerate()
+        .map(|(i, name)| (i as f64, if coefficients { names::covariate(name) } else { names::label(name) }));
+    let x = Axis::new(if coefficients { "β" } else { "" }, airy((low, high), 0.03))
+        .grid()
+        .limits(request.options.x_limits);
+    let y = Axis::new("", (rows.len() as f64 - 0.4, -0.6)).ticks(Ticks::Named(names.collect()));
+    let body = sheet.body;
+    let axes = Axes::new(&mut sheet, body, x, Axis { range: (rows.len() as f64 - 0.4, -0.6), ..y });
+    axes.rule_x(&mut sheet, 0.0, Stroke::new(GREY, 0.9));
+    for (i, name) in rows.iter().enumerate() {
+        for (k, run) in summaries.iter().enumerate() {
+            let Some(summary) = run.iter().find(|s| s.parameter == *name) else { continue };
+            let shift = 0.7 * ((k as f64 + 0.5) / summaries.len() as f64 - 0.5);
+            let clear = summary.quantiles[0] > 0.0 || summary.quantiles[4] < 0.0;
+            let colour = match summaries.len() {
+                1 if !clear => PALE,
+                _ => run_stroke(k).paint.colour,
+            };
+            whisker(&mut sheet, &axes, summary, i as f64 + shift, colour);
+        }
+        if let Some(truth) = request.truth(name) {
+            let (x, top) = axes.at((truth, i as f64 - 0.42));
+            let bottom = axes.at((truth, i as f64 + 0.42)).1;
+            sheet.scene.add_within(
+                axes.rect,
+                Shape::Line { points: vec![(x, top), (x, bottom)], stroke: truth_stroke() },
+            );
+        }
+    }
+    Ok(sheet.scene)
+}
+
+fn lost(status: &std::collections::BTreeMap<String, usize>) -> usize {
+    let lost = crate::optim::Status::ALL.into_iter().filter(|s| s.is_lost());
+    lost.filter_map(|s| status.get(s.name())).sum()
+}
+
+fn whisker(sheet: &mut Sheet, axes: &Axes, summary: &Summary, row: f64, colour: Colour) {
+    let [q2, q10, q50, q90, q97] = summary.quantiles;
+    let mut bar = |from: f64, to: f64, width: f64| {
+        let points = vec![axes.at((from, row)), axes.at((to, row))];
+        sheet.scene.add_within(axes.rect, Shape::Line { points, stroke: Stroke::new(colour, width) });
+    };
+    bar(q2, q97, 1.0);
+    bar(q10, q90, 3.0);
+    let dot = if colour == PALE { GREY } else { colour };
+    let circle =
+        Shape::Circle { centre: axes.at((q50, row)), radius: 2.6, fill: Some(dot.into()), stroke: None };
+    sheet.scene.add_within(axes.rect, circle);
+}
+
+/// The rows, and what to say of parameters that are not among them: the strongest are chosen, by |median| over the width of
+/// the 95 % interval, and stand by the size of their median.
+fn rows(request: &Request, summaries: &[Summary]) -> Result<(Vec<String>, Option<String>)> {
+    let run = request.first();
+    let chosen = request.chosen(run.parameters())?;
+    let coefficients = run.coefficients();
+    let pool = match (&chosen, coefficients.is_empty()) {
+        (Some(names), _) => names.clone(),
+        (None, false) => coefficients,
+        (None, true) => run.parameters().to_vec(),
+    };
+    let line = request.theme(468.0, 312.0);
+    let by_height = if line.is_page() { ROWS } else { (line.height / line.line(Role::Tick)) as usize - 7 };
+    let by_height = request
+        .options
+        .height
+        .filter(|_| line.is_page())
+        .map_or(by_height, |h| (((h - 120.0) / 11.0) as usize).max(3));
+    let most = request.options.most.unwrap_or(by_height).max(1);
+    let mut found: Vec<&Summary> = summaries.iter().filter(|s| pool.contains(&s.parameter)).collect();
+    if found.is_empty() {
+        return Err(Error::input("the run has no draws of these parameters"));
+    }
+    let all = found.len();
+    if all <= most && chosen.is_some() {
+        return Ok((pool, None));
+    }
+    let strength = |s: &Summary| {
+        let width = s.quantiles[4] - s.quantiles[0];
+        let strength = s.quantiles[2].abs() / width.max(f64::MIN_POSITIVE);
+        if strength.is_nan() { f64::NEG_INFINITY } else { strength }
+    };
+    found.sort_by(|a, b| strength(b).total_cmp(&strength(a)));
+    found.truncate(most);
+    found.sort_by(|a, b| b.quantiles[2].total_cmp(&a.quantiles[2]));
+    let note = (all > most).then(|| {
+        format!("{most} of {all} shown: those with the largest |median| for the width of their interval.")
+    });
+    Ok((found.into_iter().map(|s| s.parameter.clone()).collect(), note))
+}

@@ -1,0 +1,249 @@
+//! Marginal densities: a panel for each parameter, a line for each run.
+
+use super::Kind;
+use crate::error::{Error, Result};
+use crate::plot::axes::{Axes, Axis, Ticks, airy, range_of, short};
+use crate::plot::canvas::{Anchor, Paint, Point, Rect, Scene, Shape, Stroke};
+use crate::plot::kde::{Density, Spike};
+use crate::plot::names;
+use crate::plot::options::{Request, run_stroke, truth_stroke};
+use crate::plot::palette::{Colour, GREY, INK};
+use crate::plot::sheet::{Entry, Mark, Sheet};
+use crate::plot::source::{Draws, Source};
+use crate::plot::theme::Role;
+
+pub const KIND: Kind = Kind {
+    name: "marginal",
+    about: "densities of one or more parameters; several runs in one panel",
+    overlays: true,
+    applies: |run: &Source| !run.parameters().is_empty() && run.path().is_none(),
+    draw,
+};
+
+/// Panels where nothing says how many.
+const PANELS: usize = 12;
+/// Points of a curve.
+const POINTS: usize = 400;
+/// Spikes that have their share written beside them.
+const WRITTEN: usize = 3;
+
+fn draw(request: &Request) -> Result<Scene> {
+    let (names, note) = parameters(request)?;
+    let draws: Vec<Draws> =
+        request.runs.iter().map(|run| request.draws(run, &present(run, &names))).collect::<Result<_>>()?;
+    let panels: Vec<Panel> = names.iter().map(|name| Panel::new(request, name, &draws)).collect();
+    let one = names.len() == 1;
+    let title = match &names[..] {
+        [name] => format!("Posterior of {}", names::label(name)),
+        _ => "Marginal posteriors".to_owned(),
+    };
+    let mut around = request.surroundings(&title)?;
+    let normal =
+        request.options.normal.map(|(m, s)| Entry::new(Mark::Line(normal_stroke()), normal_name(m, s)));
+    around.legend.extend(normal);
+    around.legend.extend(request.truth_entry().filter(|_| names.iter().any(|n| request.truth(n).is_some())));
+    around.notes.extend(note);
+    around.notes.extend(request.runs.iter().zip(&draws).flat_map(|(run, draws)| request.notes(run, draws)));
+    around.notes.extend(beyond(&panels));
+    let columns =
+        if one { 1 } else { panels.len().min(if panels.len() % 3 == 0 || panels.len() > 4 { 3 } else { 2 }) };
+    let rows = panels.len().div_ceil(columns);
+    let height = if one { 312.0 } else { 110.0 + 96.0 * rows as f64 };
+    let mut sheet = Sheet::new(&request.theme(468.0, height), &around);
+    let places = sheet.panels(rows, columns);
+    for (panel, place) in panels.iter().zip(places) {
+        panel.draw(&mut sheet, request, place, one);
+    }
+    Ok(sheet.scene)
+}
+
+/// Which parameters, and what to say of those that are not shown.
+fn parameters(request: &Request) -> Result<(Vec<String>, Option<String>)> {
+    let first = request.first();
+    let shared: Vec<String> = first
+        .parameters()
+        .iter()
+        .filter(|name| request.runs.iter().all(|r| r.parameters().contains(name)))
+        .cloned()
+        .collect();
+    if let Some(names) = request.chosen(first.parameters())? {
+        return Ok((names, None));
+    }
+    if shared.is_empty() {
+        let what = if request.runs.len() > 1 {
+            "the runs have no parameter in common"
+        } else {
+            "the run has no draws of any parameter"
+        };
+        return Err(Error::input(what));
+    }
+    let most = request.options.most.unwrap_or(PANELS).max(1);
+    let note = (shared.len() > most)
+        .then(|| format!("The first {most} of {} parameters; --parameters chooses others.", shared.len()));
+    Ok((shared.into_iter().take(most).collect(), note))
+}
+
+/// Those of the names that a run has.
+fn present(run: &Source, names: &[String]) -> Vec<String> {
+    names.iter().filter(|n| run.parameters().contains(n)).cloned().collect()
+}
+
+fn normal_stroke() -> Stroke {
+    Stroke::new(INK, 1.2).dashed(&[4.0, 2.5])
+}
+
+fn normal_name(mean: f64, sd: f64) -> String {
+    format!("N({}, {}²)", short(mean), short(sd))
+}
+
+fn beyond(panels: &[Panel]) -> Option<String> {
+    let share = panels.iter().flat_map(|p| &p.densities).map(|(_, d)| d.beyond).fold(0.0, f64::max);
+    (share > 0.0)
+        .then(|| format!("Up to {} % of the draws lie far outside and are not shown.", short(100.0 * share)))
+}
+
+/// One parameter of every run that has it.
+struct Panel {
+    name: String,
+    /// By the number of the run.
+    densities: Vec<(usize, Density)>,
+}
+
+impl Panel {
+    fn new(request: &Request, name: &str, draws: &[Draws]) -> Panel {
+        let density = |(i, draws): (usize, &Draws)| {
+            let bounds = request.runs[i].bounds(name);
+            Some((i, Density::of(draws.column(name)?, draws.weights.as_deref(), bounds)?))
+        };
+        Panel { name: name.to_owned(), densities: draws.iter().enumerate().filter_map(density).collect() }
+    }
+
+    fn x_range(&self, request: &Request) -> (f64, f64) {
+        let windows: Vec<(f64, f64)> = self.densities.iter().map(|(_, d)| d.window()).collect();
+        let normal = request.options.normal.map(|(m, s)| [m - 3.2 * s, m + 3.2 * s]);
+        let ends = windows.iter().flat_map(|(a, b)| [*a, *b]).chain(normal.into_iter().flatten());
+        let (low, high) = range_of(ends.chain(request.truth(&self.name)));
+        let flat = self.densities.iter().all(|(_, d)| d.values.is_empty());
+        if flat || request.truth(&self.name).is_some() { airy((low, high), 0.08) } else { (low, high) }
+    }
+
+    fn draw(&self, sheet: &mut Sheet, request: &Request, place: Rect, alone: bool) {
+        let label = names::label(&self.name);
+        let normal_peak = request.options.normal.map_or(0.0, |(_, s)| 0.398_942_28 / s);
+        let peak = self.densities.iter().map(|(_, d)| d.peak()).fold(normal_peak, f64::max);
+        let top = if peak > 0.0 { 1.08 * peak } else { 1.0 };
+        let x = Axis::new(if alone { label.clone() } else { String::new() }, self.x_range(request));
+        let x = x.limits(request.options.x_limits).log(request.options.log);
+        let bare = !alone || peak <= 0.0;
+        let y = Axis::new(if alone { "density".to_owned() } else { label }, (0.0, top));
+        let y = y.ticks(if bare { Ticks::None } else { Ticks::Round }).limits(request.options.y_limits);
+        let axes = Axes::new(sheet, place, x, y);
+        for (i, density) in &self.densities {
+            fill(sheet, &axes, density, run_stroke(*i).paint.colour, self.densities.len());
+        }
+        for (i, density) in &self.densities {
+            curve(sheet, &axes, density, run_stroke(*i));
+            spikes(sheet, &axes, density, run_stroke(*i).paint.colour);
+        }
+        if let Some((mean, sd)) = request.options.normal {
+            let (low, high) = axes.x_range();
+            let density = |x: f64| libm::exp(crate::math::log_normal_density(x, mean, sd));
+            let points: Vec<Point> = steps(low, high).map(|x| (x, density(x))).collect();
+            axes.curve(sheet, &points, normal_stroke());
+        }
+        if let Some(truth) = request.truth(&self.name) {
+            axes.rule_x(sheet, truth, truth_stroke());
+        }
+    }
+}
+
+fn steps(low: f64, high: f64) -> impl Iterator<Item = f64> {
+    (0..=POINTS).map(move |i| low + (high - low) * i as f64 / POINTS as f64)
+}
+
+/// Points of a density within the axes, ending where it ends.
+pub fn outline(axes: &Axes, density: &Density) -> Vec<Point> {
+    let (low, high) = axes.x_range();
+    let (low, high) = (low.max(density.low), high.min(density.high()));
+    if density.values.is_empty() || low >= high {
+        return Vec::new();
+    }
+    steps(low, high).map(|x| (x, density.at(x))).collect()
+}
+
+pub fn fill(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour, among: usize) {
+    let points = outline(axes, density);
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
+    let ground = |x: f64| (axes.at((x, 0.0)).0, axes.rect.bottom);
+    let shape = [ground(first.0)]
+        .into_iter()
+        .chain(points.iter().map(|p| axes.at(*p)))
+        .chain([ground(last.0)])
+        .collect();
+    let opacity = if among > 2 { 0.08 } else { 0.16 };
+    sheet.scene.add_within(axes.rect, Shape::Polygon { points: shape, fill: Paint { colour, opacity } });
+}
+
+pub fn curve(sheet: &mut Sheet, axes: &Axes, density: &Density, stroke: Stroke) {
+    let mut points = outline(axes, density);
+    // A density that ends at a bound ends there on the picture, too.
+    if let Some(first) = points.first().copied().filter(|p| p.1 > 0.0 && p.0 <= density.low + density.step) {
+        points.insert(0, (first.0, 0.0));
+    }
+    if let Some(last) = points.last().copied().filter(|p| p.1 > 0.0 && p.0 >= density.high() - density.step) {
+        points.push((last.0, 0.0));
+    }
+    axes.curve(sheet, &points, stroke);
+}
+
+/// A stem for each value that many draws share, as high as its share among the spikes; and where their tips are.
+pub fn stems(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour) -> Vec<(Spike, Point)> {
+    let largest = density.spikes.iter().map(|s| s.mass).fold(0.0, f64::max);
+    let room = axes.rect.height() - sheet.theme.line(Role::Tick);
+    let (low, high) = axes.x_range();
+    let mut tips = Vec::new();
+    for spike in density.spikes.iter().filter(|s| (low..=high).contains(&s.at)) {
+        let x = axes.px(spike.at);
+        let tip = (x, axes.rect.bottom - 0.92 * room * spike.mass / largest);
+        sheet.scene.line((x, axes.rect.bottom), tip, Stroke::new(colour, 1.8));
+        sheet.scene.add(Shape::Circle { centre: tip, radius: 2.6, fill: Some(colour.into()), stroke: None });
+        tips.push((*spike, tip));
+    }
+    tips
+}
+
+/// Stems with their shares, if they are few.
+fn spikes(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour) {
+    let tips = stems(sheet, axes, density, colour);
+    for (spike, tip) in tips.into_iter().filter(|_| density.spikes.len() <= WRITTEN) {
+        let alone = density.spikes.len() == 1 && density.values.is_empty();
+        let share = if alone { "all draws".to_owned() } else { format!("{} %", short(100.0 * spike.mass)) };
+        beside(sheet, axes, tip, &format!("{share} at {}", short(spike.at)));
+    }
+}
+
+/// A text right of a place, or left of it where there is no room.
+fn beside(sheet: &mut Sheet, axes: &Axes, (x, y): Point, text: &str) {
+    let width = sheet.theme.width_of(text, Role::Tick);
+    let y = y + 0.3 * sheet.theme.size(Role::Tick);
+    let (at, anchor) = match x + 6.0 + width <= axes.rect.right {
+        true => ((x + 6.0, y), Anchor::Start),
+        false => ((x - 6.0, y), Anchor::End),
+    };
+    let fits = x + 6.0 + width <= axes.rect.right || x - 6.0 - width >= axes.rect.left;
+    let free = |sheet: &Sheet| {
+        let shape = crate::plot::canvas::Text {
+            at,
+            text: text.to_owned(),
+            size: sheet.theme.size(Role::Tick),
+            anchor,
+            upright: false,
+            colour: GREY,
+        };
+        let room = sheet.theme.box_of(&shape);
+        sheet.scene.texts().all(|other| !sheet.theme.box_of(other).overlaps(&room, 0.0))
+    };
+    if fits && free(sheet) {
+        sheet.write(text, Role::Tick, at, anchor, GREY);
+    }
+}

@@ -1,0 +1,201 @@
+//! Medians along a path, with their 80 % intervals.
+
+use std::collections::BTreeMap;
+
+use super::Kind;
+use crate::config::printable;
+use crate::error::{Error, Result};
+use crate::path::{PathPoint, widest};
+use crate::plot::axes::{Axes, Axis, Ticks, airy, range_of};
+use crate::plot::canvas::{Paint, Point, Scene, Stroke};
+use crate::plot::names;
+use crate::plot::options::{Request, run_stroke, truth_stroke};
+use crate::plot::palette::{GREY, PALE};
+use crate::plot::sheet::{Entry, Mark, Sheet};
+use crate::plot::source::Source;
+
+pub const KIND: Kind = Kind {
+    name: "path",
+    about: "medians and 80 % bands along a path, against log c where a Student-t penalty is varied",
+    overlays: false,
+    applies: |run: &Source| run.path().is_some(),
+    draw,
+};
+
+/// Coefficients in colour where nothing says which.
+const COLOURED: usize = 5;
+
+/// What stands on the horizontal axis of a path.
+pub struct Abscissa {
+    pub label: String,
+    /// One for each setting.
+    pub values: Vec<f64>,
+    pub log: bool,
+    /// Words, where settings are no numbers.
+    pub names: Option<Vec<(f64, String)>>,
+}
+
+impl Abscissa {
+    /// log c of a Student-t penalty, c = b/a (section 3.3); else the value itself, on a logarithmic scale if it spans much.
+    pub fn of(run: &Source) -> Result<Abscissa> {
+        let path = run.path().ok_or_else(|| no_path(run))?;
+        let numbers: Option<Vec<f64>> = path.values.iter().map(|v| v.parse().ok()).collect();
+        let Some(numbers) = numbers else {
+            let names = path.values.iter().enumerate().map(|(i, v)| ((i + 1) as f64, printable(v))).collect();
+            let values = (1..=path.values.len()).map(|i| i as f64).collect();
+            return Ok(Abscissa {
+                label: printable(&path.parameter),
+                values,
+                log: false,
+                names: Some(names),
+            });
+        };
+        let positive = numbers.iter().all(|v| *v > 0.0);
+        let plain =
+            |log| Abscissa { label: printable(&path.parameter), values: numbers.clone(), log, names: None };
+        if let (Some(table), true) = (path.parameter.strip_suffix(".student_t.b"), positive)
+            && let Some(a) = run.number(&format!("{table}.student_t.a"))?.filter(|a| *a > 0.0)
+        {
+            let values = numbers.iter().map(|b| libm::log(b / a)).collect();
+            return Ok(Abscissa { label: "log c".into(), values, log: false, names: None });
+        }
+        let (low, high) = range_of(numbers.iter().copied());
+        Ok(plain(positive && high / low > 20.0))
+    }
+
+    pub fn axis(&self, request: &Request) -> Axis {
+        let (low, high) = range_of(self.values.iter().copied());
+        let log = self.log || (request.options.log && low > 0.0);
+        let range = if log { (low, high) } else { airy((low, high), 0.01) };
+        let axis = Axis::new(self.label.clone(), range).limits(request.options.x_limits).log(log);
+        match &self.names {
+            Some(names) => axis.ticks(Ticks::Named(names.clone())),
+            None => axis,
+        }
+    }
+}
+
+pub fn no_path(run: &Source) -> Error {
+    let shown = printable(&run.folder.display().to_string());
+    Error::input(format!(
+        "{shown}: the run has no path; give its experiment a [path] table, or choose another --kind"
+    ))
+}
+
+fn draw(request: &Request) -> Result<Scene> {
+    let run = request.first();
+    let abscissa = Abscissa::of(run)?;
+    let by_name = lines(run, &abscissa)?;
+    let all: Vec<String> = by_name.iter().map(|(name, _)| name.clone()).collect();
+    let coloured = coloured(request, &all)?;
+    let absolute = request.options.absolute;
+    let title = if absolute {
+        "Absolute posterior medians along the path"
+    } else {
+        "Posterior medians along the path"
+    };
+    let mut around = crate::plot::sheet::Surroundings {
+        title: request.options.title.clone().unwrap_or_else(|| title.to_owned()),
+        subtitle: format!(
+            "{} · {} · {} settings of {}",
+            run.label,
+            printable(&run.report.label),
+            run.rounds(),
+            printable(&run.path().expect("checked").parameter)
+        ),
+        ..Default::default()
+    };
+    for (i, name) in coloured.iter().enumerate() {
+        let mark = if absolute { Mark::Line(run_stroke(i)) } else { Mark::Band(run_stroke(i)) };
+        around.legend.push(Entry::new(mark, names::label(name)));
+    }
+    let others =
+        by_name.iter().filter(|(name, _)| !coloured.contains(name) && name.starts_with("beta")).count();
+    if others > 0 {
+        around.legend.push(Entry::new(Mark::Line(Stroke::new(PALE, 1.0)), format!("{others} others")));
+    }
+    around.legend.extend(request.truth_entry());
+    if !absolute {
+        around.notes.push("Bands hold 80 % of the posterior at each setting.".into());
+    }
+    let lost = run.report.lost();
+    if lost > 0 {
+        around.notes.push(format!("{lost} draws have no minimum and are left out."));
+    }
+    let mut sheet = Sheet::new(&request.theme(468.0, 330.0), &around);
+    let height = |v: f64| if absolute { v.abs() } else { v };
+    let shown = by_name.iter().filter(|(name, _)| coloured.contains(name) || name.starts_with("beta"));
+    let levels = shown.flat_map(|(name, points)| {
+        let banded = coloured.contains(name) && !absolute;
+        points.iter().flat_map(move |(_, q)| if banded { [q[0], q[1], q[2]] } else { [height(q[1]); 3] })
+    });
+    let (low, high) = range_of(levels.chain(request.options.truth.iter().map(|(_, v)| height(*v))));
+    let y = Axis::new(
+        if absolute { "|median|" } else { "median" },
+        airy((if absolute { 0.0 } else { low }, high), 0.03),
+    );
+    let y = y.grid().limits(request.options.y_limits);
+    let body = sheet.body;
+    let axes = Axes::new(&mut sheet, body, abscissa.axis(request), y);
+    axes.rule_y(&mut sheet, 0.0, Stroke::new(GREY, 0.7));
+    let median = |points: &Line| points.iter().map(|(x, q)| (*x, height(q[1]))).collect::<Vec<Point>>();
+    for (_, points) in by_name.iter().filter(|(name, _)| !coloured.contains(name) && name.starts_with("beta"))
+    {
+        axes.curve(&mut sheet, &median(points), Stroke::new(PALE, 0.7));
+    }
+    let chosen = || {
+        coloured
+            .iter()
+            .enumerate()
+            .filter_map(|(i, name)| Some((i, name, by_name.iter().find(|(n, _)| n == name)?)))
+    };
+    for (i, _, (_, points)) in chosen().filter(|_| !absolute) {
+        let band: Vec<(f64, f64, f64)> = points.iter().map(|(x, q)| (*x, q[0], q[2])).collect();
+        axes.band(&mut sheet, &band, Paint { colour: run_stroke(i).paint.colour, opacity: 0.15 });
+    }
+    for (i, name, (_, points)) in chosen() {
+        axes.curve(&mut sheet, &median(points), run_stroke(i));
+        request.truth(name).into_iter().for_each(|v| {
+            axes.rule_y(&mut sheet, height(v), Stroke { paint: run_stroke(i).paint, ..truth_stroke() })
+        });
+    }
+    Ok(sheet.scene)
+}
+
+/// Places on the axis, and the three quantiles there.
+type Line = Vec<(f64, [f64; 3])>;
+
+/// In the order of the model.
+fn lines(run: &Source, abscissa: &Abscissa) -> Result<Vec<(String, Line)>> {
+    let mut order: BTreeMap<String, usize> = BTreeMap::new();
+    let mut lines: Vec<(String, Line)> = Vec::new();
+    for (setting, PathPoint { parameter, quantiles, .. }) in run.points()? {
+        let Some(x) = abscissa.values.get(setting.wrapping_sub(1)) else { continue };
+        let place = *order.entry(parameter.clone()).or_insert_with(|| {
+            lines.push((parameter, Line::new()));
+            lines.len() - 1
+        });
+        lines[place].1.push((*x, quantiles));
+    }
+    lines.iter_mut().for_each(|(_, line)| line.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    if lines.is_empty() {
+        let shown = printable(&run.folder.display().to_string());
+        return Err(Error::input(format!("{shown}: there is nothing to draw: all draws failed")));
+    }
+    Ok(lines)
+}
+
+/// Those that are asked for, else those that were kept, else the widest.
+fn coloured(request: &Request, all: &[String]) -> Result<Vec<String>> {
+    let run = request.first();
+    if let Some(names) = request.chosen(all)? {
+        return Ok(names);
+    }
+    let kept: Vec<String> = run.parameters().iter().filter(|n| all.contains(n)).cloned().collect();
+    let most = request.options.most.unwrap_or(COLOURED);
+    Ok(if kept.is_empty() {
+        widest(&run.points()?, most)
+    } else {
+        kept.into_iter().take(most.max(7)).collect()
+    })
+}

@@ -1,0 +1,90 @@
+//! Pictures of runs. A kind of figure is a function from runs to a [`Scene`], and a line in [`KINDS`]; backends turn a scene
+//! into SVG, PNG, PDF or text for a terminal. Nothing here writes a file.
+
+mod axes;
+mod canvas;
+pub mod contour;
+mod fft;
+mod font;
+pub mod kde;
+pub mod kde2;
+mod kinds;
+mod names;
+mod options;
+mod palette;
+mod pdf;
+mod png;
+mod sheet;
+mod source;
+mod svg;
+mod terminal;
+mod theme;
+
+pub use canvas::{Anchor, Item, Paint, Point, Rect, Scene, Shape, Stroke, Text};
+pub use kinds::{KINDS, Kind};
+pub use options::{Options, Request};
+pub use palette::Colour;
+pub use pdf::pdf;
+pub use png::png;
+pub use source::{Arrange, Draws, Source};
+pub use svg::svg;
+pub use terminal::terminal;
+pub use theme::{Medium, Theme};
+
+use crate::config::{nearest, printable};
+use crate::error::{Error, Result};
+
+/// Pixels for a point of a PNG.
+pub const RESOLUTION: f64 = 3.0;
+
+/// The kind of figure with this name.
+pub fn kind(name: &str) -> Result<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+        let names = || KINDS.iter().map(|kind| kind.name);
+        let hint = nearest(name, names()).map(|n| format!("; did you mean `{n}`?")).unwrap_or(".".into());
+        let list = names().collect::<Vec<_>>().join(", ");
+        Error::input(format!("no kind of figure `{}`{hint} There are {list}.", printable(name)))
+    })
+}
+
+/// The kind that says most about these runs.
+pub fn default_kind(runs: &[Source], options: &Options) -> &'static Kind {
+    let Some(first) = runs.first() else { return &KINDS[0] };
+    let named = |name: &str| KINDS.iter().find(|kind| kind.name == name).expect("a registered kind");
+    let chosen = names::choose(&options.parameters, first.parameters()).unwrap_or_default();
+    match chosen.len() {
+        _ if options.normal.is_some() => named("marginal"),
+        _ if first.path().is_some() => named("path"),
+        0 if first.coefficients().len() > 1 => named("forest"),
+        0 if runs.len() == 1 && kinds::mixture::applies(first) => named("mixture"),
+        2 => named("bivariate"),
+        n if n > 12 => named("forest"),
+        _ => named("marginal"),
+    }
+}
+
+/// A figure of one kind.
+pub fn draw(kind: &Kind, runs: &[Source], options: &Options) -> Result<Scene> {
+    if runs.is_empty() {
+        return Err(Error::input("no run to draw"));
+    }
+    if runs.len() > 1 && !kind.overlays {
+        let message =
+            format!("a {} figure shows one run; give one, or draw the others for themselves", kind.name);
+        return Err(Error::input(message));
+    }
+    (kind.draw)(&Request { runs, options })
+}
+
+/// The figures that a run calls for: kind, title and picture. What cannot be drawn is left out.
+pub fn figures_for(run: &Source, theme: Theme) -> Vec<(&'static str, String, Scene)> {
+    let options = Options { medium: theme.medium, ..Options::default() };
+    let first = default_kind(std::slice::from_ref(run), &options).name;
+    let mut wanted: Vec<&Kind> = KINDS.iter().filter(|kind| (kind.applies)(run)).collect();
+    wanted.sort_by_key(|kind| kind.name != first);
+    let figure = |kind: &Kind| {
+        let scene = draw(kind, std::slice::from_ref(run), &options).ok()?;
+        Some((kind.name, scene.description.clone(), scene))
+    };
+    wanted.into_iter().filter_map(figure).collect()
+}

@@ -1,0 +1,260 @@
+//! A run as figures see it: its draws without those that are none, its report, and its study where data are needed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::kde::Bounds;
+use super::names;
+use crate::config::{Document, printable};
+use crate::data::files::SearchPath;
+use crate::error::{Error, Result};
+use crate::experiment::Experiment;
+use crate::math::log_sum_exp;
+use crate::path::PathPoint;
+use crate::report::{PathReport, Report};
+use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Relation, Samples, Summary};
+use crate::store;
+use crate::study::{Study, Trial};
+
+/// Draws of one repeat, or of one setting of a path.
+#[derive(Clone, Debug, Default)]
+pub struct Draws {
+    pub names: Vec<String>,
+    /// One per name, all of the same length.
+    pub columns: Vec<Vec<f64>>,
+    /// Of draws that do not count alike; they sum to 1.
+    pub weights: Option<Vec<f64>>,
+    /// Draws that were left out because they are none.
+    pub lost: usize,
+}
+
+impl Draws {
+    pub fn count(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    pub fn weight(&self, i: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0 / self.count() as f64, |w| w[i])
+    }
+
+    pub fn column(&self, name: &str) -> Option<&[f64]> {
+        self.names.iter().position(|n| n == name).map(|j| &self.columns[j][..])
+    }
+
+    /// The same draws with these parameters alone.
+    fn pick(self, names: &[String]) -> Draws {
+        let columns = names.iter().filter_map(|name| self.column(name).map(<[f64]>::to_vec)).collect();
+        Draws { names: names.to_vec(), columns, ..self }
+    }
+
+    /// Draws, evenly spaced, and no more than so many.
+    pub fn thinned(&self, most: usize) -> Vec<usize> {
+        let n = self.count();
+        if n <= most { (0..n).collect() } else { (0..most).map(|i| i * n / most).collect() }
+    }
+}
+
+/// What changes draws before they are drawn: components put in order, say. It sees all parameters.
+pub type Arrange = Arc<dyn Fn(Draws) -> Result<Draws> + Send + Sync>;
+
+/// A run directory that is read.
+pub struct Source {
+    pub folder: PathBuf,
+    /// How it is called in legends.
+    pub label: String,
+    pub report: Report,
+    pub relation: Relation,
+    /// None of a path that kept no parameters.
+    samples: Option<Samples>,
+    search: SearchPath,
+    arrange: Option<Arrange>,
+    study: std::sync::OnceLock<std::result::Result<Arc<Study>, String>>,
+}
+
+impl Source {
+    pub fn open(folder: &Path, search: SearchPath) -> Result<Source> {
+        let report = store::read_report(folder)?;
+        let samples = match (Samples::open(&store::samples_of(folder)?), &report.path) {
+            (Ok(samples), _) => Some(samples),
+            (Err(_), Some(_)) => None,
+            (Err(error), None) => return Err(error),
+        };
+        let relation = samples.as_ref().map_or(Relation::INDEPENDENT, |s| store::relation_of(folder, s));
+        let label = printable(&report.name);
+        let (folder, study) = (folder.to_owned(), std::sync::OnceLock::new());
+        Ok(Source { folder, label, report, relation, samples, search, arrange: None, study })
+    }
+
+    pub fn labelled(self, label: impl Into<String>) -> Source {
+        Source { label: label.into(), ..self }
+    }
+
+    /// The run with its draws changed before they are looked at.
+    pub fn arranged(self, arrange: Arrange) -> Source {
+        Source { arrange: Some(arrange), ..self }
+    }
+
+    /// Those whose draws are there.
+    pub fn parameters(&self) -> &[String] {
+        self.samples.as_ref().map_or(&[], |s| s.parameters())
+    }
+
+    fn samples(&self) -> Result<&Samples> {
+        let none = || {
+            let shown = printable(&self.folder.display().to_string());
+            Error::input(format!(
+                "{shown}: the path kept no draws; name parameters in `path.keep` and run it again"
+            ))
+        };
+        self.samples.as_ref().ok_or_else(none)
+    }
+
+    /// Repeats, or settings of the path.
+    pub fn rounds(&self) -> usize {
+        self.report.repeats.len()
+    }
+
+    pub fn path(&self) -> Option<&PathReport> {
+        self.report.path.as_ref()
+    }
+
+    /// Parameters that are regression coefficients.
+    pub fn coefficients(&self) -> Vec<String> {
+        self.parameters()
+            .iter()
+            .filter(|n| n.starts_with("beta.") || n.starts_with("beta["))
+            .cloned()
+            .collect()
+    }
+
+    /// These parameters of the draws of a round, counted from 1.
+    pub fn draws(&self, names: &[String], round: usize) -> Result<Draws> {
+        let Some(arrange) = &self.arrange else { return self.read(names, round) };
+        let arranged = arrange(self.read(self.parameters(), round)?)?;
+        Ok(arranged.pick(names))
+    }
+
+    fn read(&self, names: &[String], round: usize) -> Result<Draws> {
+        let weighted = self.relation.draws == Kinship::Weighted;
+        let statistics: &[&str] = if weighted { &[LOG_WEIGHT] } else { &[] };
+        let mut table = self.samples()?.table(statistics, names, Some(round))?;
+        let weights = weighted.then(|| {
+            let logs = table.statistics.remove(0);
+            let total = log_sum_exp(&logs);
+            logs.into_iter().map(|l| libm::exp(l - total)).collect()
+        });
+        Ok(Draws { names: names.to_vec(), columns: table.parameters, weights, lost: table.lost })
+    }
+
+    /// Statistics of the draws of a round, and how many draws are none.
+    pub fn statistics(&self, names: &[&str], round: usize) -> Result<(Vec<Vec<f64>>, usize)> {
+        let table = self.samples()?.table(names, &[], Some(round))?;
+        Ok((table.statistics, table.lost))
+    }
+
+    /// A parameter of the draws of every round.
+    pub fn by_round(&self, name: &str) -> Result<Vec<Draws>> {
+        if self.arrange.is_some() {
+            return (1..=self.rounds()).map(|round| self.draws(&[name.to_owned()], round)).collect();
+        }
+        let mut table = self.samples()?.table(&["repeat__"], &[name.to_owned()], None)?;
+        let mut rounds =
+            vec![
+                Draws { names: vec![name.to_owned()], columns: vec![Vec::new()], ..Draws::default() };
+                self.rounds()
+            ];
+        for (round, value) in table.statistics.remove(0).into_iter().zip(table.parameters.remove(0)) {
+            if let Some(draws) = rounds.get_mut((round as usize).wrapping_sub(1)) {
+                draws.columns[0].push(value);
+            }
+        }
+        Ok(rounds)
+    }
+
+    pub fn has_statistic(&self, name: &str) -> bool {
+        self.samples.iter().flat_map(|s| s.columns()).any(|c| c == name)
+    }
+
+    /// Numbers of all parameters of a round.
+    pub fn summaries(&self, round: usize) -> Result<Vec<Summary>> {
+        match &self.arrange {
+            None => self.samples()?.summarise(self.relation.draws, Some(round)),
+            Some(_) => {
+                let draws = self.draws(self.parameters(), round)?;
+                let pairs =
+                    |v: &[f64]| v.iter().enumerate().map(|(i, v)| (*v, draws.weight(i))).collect::<Vec<_>>();
+                let of = |(name, column): (&String, &Vec<f64>)| match draws.weights {
+                    Some(_) => Summary::weighted(name, &pairs(column)),
+                    None => Summary::of(name, column.clone()),
+                };
+                Ok(draws.names.iter().zip(&draws.columns).map(of).collect())
+            }
+        }
+    }
+
+    /// Points of the path: settings from 1.
+    pub fn points(&self) -> Result<Vec<(usize, PathPoint)>> {
+        crate::path::read(&self.folder.join(store::PATH))
+    }
+
+    /// The experiment, checked, with its data; made once.
+    pub fn study(&self) -> Result<Arc<Study>> {
+        let made = self.study.get_or_init(|| self.make_study().map(Arc::new).map_err(|e| e.to_string()));
+        made.clone().map_err(Error::Input)
+    }
+
+    fn make_study(&self) -> Result<Study> {
+        let (document, experiment) = self.config()?;
+        Study::new(document, experiment, self.search.clone())
+    }
+
+    fn config(&self) -> Result<(Document, Experiment)> {
+        let file = self.folder.join(store::CONFIG);
+        let shown = file.display().to_string();
+        let text = std::fs::read_to_string(&file)
+            .map_err(|e| Error::input(format!("{}: {e}", printable(&shown))))?;
+        let document = Document::parse(&shown, &text, &[])?;
+        let experiment = document.decode()?;
+        Ok((document, experiment))
+    }
+
+    /// Data, model and prior of a round, counted from 1.
+    pub fn trial(&self, round: usize) -> Result<Arc<Trial>> {
+        let study = self.study()?;
+        match self.path() {
+            Some(_) => study.setting(round - 1)?.trial(0),
+            None => study.trial(round - 1),
+        }
+    }
+
+    /// Parameters of the model as the draws call them: with dots or brackets.
+    pub fn named(&self, names: &[String]) -> Result<Vec<String>> {
+        let find = |name: &String| {
+            let bracket = || NameStyle::Bracket.apply(name);
+            let found = [name.clone(), bracket()].into_iter().find(|n| self.parameters().contains(n));
+            found.ok_or_else(|| Error::input(format!("{}: no draws of {}", self.label, printable(name))))
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// A number of the experiment, by its dotted key.
+    pub fn number(&self, key: &str) -> Result<Option<f64>> {
+        let file = self.folder.join(store::CONFIG);
+        let shown = printable(&file.display().to_string());
+        let text = std::fs::read_to_string(&file).map_err(|e| Error::input(format!("{shown}: {e}")))?;
+        let table: toml::Table = text.parse().map_err(|_| Error::input(format!("{shown}: not TOML")))?;
+        let mut value = toml::Value::Table(table);
+        for part in key.split('.') {
+            match value.get(part) {
+                Some(inner) => value = inner.clone(),
+                None => return Ok(None),
+            }
+        }
+        Ok(value.as_float().or(value.as_integer().map(|i| i as f64)))
+    }
+
+    /// Where a parameter can lie.
+    pub fn bounds(&self, name: &str) -> Bounds {
+        names::bounds(name)
+    }
+}
