@@ -346,7 +346,7 @@ fn most_rows(theme: &Theme, rect: &Rect, ticks: &Ticks) -> usize {
 fn fitted(theme: &Theme, axis: &Axis, rect: &mut Rect, outer: &Rect) -> Vec<(f64, String)> {
     let start = *rect;
     rect.right -= if theme.is_page() { 4.0 } else { 0.0 };
-    for most in (1..=(rect.width() / 40.0).clamp(2.0, 9.0) as usize).rev() {
+    for most in (1..=(rect.width() / 34.0).clamp(2.0, 9.0) as usize).rev() {
         let marks = axis.marks(most);
         let half = |text: &str| 0.5 * theme.width_of(text, Role::Tick);
         // Room for labels that reach over the ends; each shift moves the others a little, hence twice.

@@ -20,6 +20,10 @@ const FEW: f64 = 50.0;
 /// A value is a spike if it has at least this share of all draws, and at least so many of them.
 const SPIKE_SHARE: f64 = 0.01;
 const SPIKE_COUNT: usize = 5;
+/// Values this close, in interquartile ranges, are the same to any eye.
+const SAME: f64 = 1e-5;
+/// So many of them are no accident; of values that are exactly equal [`SPIKE_COUNT`] are enough.
+const SAME_COUNT: usize = 10;
 /// Draws further than this many interquartile ranges from the quartiles are beyond the grid.
 const FAR: f64 = 25.0;
 /// Where the kernel ends, in bandwidths: it is below 1e-8 of its height there.
@@ -127,6 +131,17 @@ impl Density {
         (1.0 - share) * self.values[i] + share * self.values[i + 1]
     }
 
+    /// The mean from `a` to `b`: what a picture shows of a density that has more detail than it.
+    pub fn over(&self, a: f64, b: f64) -> f64 {
+        let first = ((a - self.low) / self.step).ceil().max(0.0);
+        let last = ((b - self.low) / self.step).floor().min(self.values.len().saturating_sub(1) as f64);
+        if last - first < 2.0 {
+            return self.at(0.5 * (a + b));
+        }
+        let inside = &self.values[first as usize..=last as usize];
+        inside.iter().sum::<f64>() / inside.len() as f64
+    }
+
     pub fn peak(&self) -> f64 {
         self.values.iter().copied().fold(0.0, f64::max)
     }
@@ -200,17 +215,25 @@ impl Sorted {
     /// Values that many share are taken out.
     fn without_spikes(&self) -> (Sorted, Vec<Spike>) {
         let (mut values, mut weights, mut spikes) = (Vec::new(), Vec::new(), Vec::new());
+        let near = SAME * (self.quantile(0.75) - self.quantile(0.25));
         let mut start = 0;
-        for same in self.values.chunk_by(|a, b| a == b) {
-            let here = start..start + same.len();
-            let mass: f64 = here.clone().map(|i| self.weight(i)).sum();
-            if same.len() >= SPIKE_COUNT && mass >= SPIKE_SHARE * self.total {
-                spikes.push(Spike { at: same[0], mass: mass / self.total });
+        while start < self.values.len() {
+            let first = self.values[start];
+            // Most values have no neighbour that near: one look tells.
+            let alone = self.values.get(start + SPIKE_COUNT - 1).is_none_or(|v| v - first > near);
+            let count = if alone { 1 } else { self.values[start..].partition_point(|v| v - first <= near) };
+            let equal = count > 1 && self.values[start + count - 1] == first;
+            let mass: f64 = if alone { 0.0 } else { (start..start + count).map(|i| self.weight(i)).sum() };
+            let enough = if equal { SPIKE_COUNT } else { SAME_COUNT };
+            if count >= enough && mass >= SPIKE_SHARE * self.total {
+                let middle = self.values[start + count / 2];
+                spikes.push(Spike { at: middle, mass: mass / self.total });
+                start += count;
             } else {
-                values.extend_from_slice(same);
-                weights.extend(self.weights.get(here).into_iter().flatten());
+                values.push(first);
+                weights.extend(self.weights.get(start));
+                start += 1;
             }
-            start += same.len();
         }
         (Sorted::of(values, weights), spikes)
     }
@@ -326,11 +349,11 @@ fn improved_plug_in(mass: &[f64], n: f64) -> Option<f64> {
     // From a bandwidth of one step of the grid to a third of it all, in steps of a quarter.
     let smallest = 1.0 / (mass.len() * mass.len()) as f64;
     let ladder = (0..).map(|i| smallest * libm::pow(1.25, f64::from(i))).take_while(|t| *t < 0.1);
-    let found = ladder.zip(1..).find(|(t, _)| above(*t))?;
-    let (mut low, mut high) = (found.0 / 1.25, found.0);
+    let found = ladder.into_iter().find(|t| above(*t))?;
+    let (mut low, mut high) = (found / 1.25, found);
     for _ in 0..20 {
         let middle = 0.5 * (low + high);
         if above(middle) { high = middle } else { low = middle }
     }
-    (found.1 > 1 && high.is_finite()).then(|| high.sqrt())
+    high.is_finite().then(|| high.sqrt())
 }

@@ -73,7 +73,22 @@ pub fn draw(kind: &Kind, runs: &[Source], options: &Options) -> Result<Scene> {
             format!("a {} figure shows one run; give one, or draw the others for themselves", kind.name);
         return Err(Error::input(message));
     }
+    check_truth(runs, options)?;
     (kind.draw)(&Request { runs, options })
+}
+
+/// That true values are of parameters that there are.
+fn check_truth(runs: &[Source], options: &Options) -> Result<()> {
+    if options.truth.is_empty() {
+        return Ok(());
+    }
+    let mut known: Vec<String> = runs.iter().flat_map(|run| run.parameters().iter().cloned()).collect();
+    for run in runs.iter().filter(|run| run.path().is_some()) {
+        known.extend(run.points()?.into_iter().map(|(_, point)| point.parameter));
+    }
+    let names: Vec<String> = options.truth.iter().map(|(name, _)| name.clone()).collect();
+    let unknown = names.iter().find(|name| !known.contains(name));
+    unknown.map_or(Ok(()), |name| names::choose(std::slice::from_ref(name), &known).map(drop))
 }
 
 /// The figures that a run calls for: kind, title and picture. What cannot be drawn is left out.

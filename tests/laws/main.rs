@@ -8,6 +8,8 @@ mod conventional;
 mod design;
 mod functionals;
 mod invariance;
+#[cfg(feature = "plot")]
+mod kde;
 mod logistic;
 mod measure;
 mod mixture;

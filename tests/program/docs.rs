@@ -206,6 +206,7 @@ fn every_relative_link_leads_to_a_file() {
         "docs/methods.md",
         "docs/models.md",
         "docs/performance.md",
+        "docs/plots.md",
         "docs/reproduction.md",
         "docs/sampling.md",
         "scripts/README.md",

@@ -16,6 +16,8 @@ mod methods;
 #[cfg(unix)]
 mod paper;
 mod path;
+#[cfg(feature = "plot")]
+mod plot;
 mod scaling;
 mod support;
 mod tables;

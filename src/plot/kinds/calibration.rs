@@ -33,7 +33,9 @@ fn draw(request: &Request) -> Result<Scene> {
     let count = bins[0].len();
     around.notes.push(format!("{rows} test rows in {count} bins by predictive probability, with 95 % intervals of the observed share."));
     let mut sheet = Sheet::new(&request.theme(400.0, 400.0), &around);
-    let axis = |label: &str| Axis::new(label, (-0.02, 1.02)).grid();
+    let reach = bins.iter().flatten().flat_map(|b| [b.predicted, b.interval.1]).fold(0.0, f64::max);
+    let high = if reach < 0.6 { 1.1 * reach } else { 1.02 };
+    let axis = |label: &str| Axis::new(label, (-0.02 * high, high)).grid();
     let x = axis("predicted probability of 1").limits(request.options.x_limits);
     let y = axis("observed share of 1").limits(request.options.y_limits);
     let body = sheet.body;

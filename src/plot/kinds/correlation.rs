@@ -43,7 +43,7 @@ fn draw(request: &Request) -> Result<Scene> {
     if cells.iter().any(|r| r.is_nan()) {
         around.notes.push("Grey: a column that does not vary.".into());
     }
-    let mut sheet = Sheet::new(&request.theme(440.0, 450.0), &around);
+    let mut sheet = Sheet::new(&request.theme(440.0, 432.0), &around);
     let labels: Vec<String> = columns.iter().map(|&j| printable(&train.columns[j])).collect();
     let rect = frame(&mut sheet, &labels);
     let cells: Vec<Colour> = cells.iter().map(|r| diverging(*r)).collect();

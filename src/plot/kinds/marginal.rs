@@ -24,6 +24,8 @@ pub const KIND: Kind = Kind {
 const PANELS: usize = 12;
 /// Points of a curve.
 const POINTS: usize = 400;
+/// A peak this many times as high as the rest is cut.
+const THIN: f64 = 8.0;
 /// Spikes that have their share written beside them.
 const WRITTEN: usize = 3;
 
@@ -45,6 +47,7 @@ fn draw(request: &Request) -> Result<Scene> {
     around.notes.extend(note);
     around.notes.extend(request.runs.iter().zip(&draws).flat_map(|(run, draws)| request.notes(run, draws)));
     around.notes.extend(beyond(&panels));
+    around.notes.extend(cut(request, &panels));
     let columns =
         if one { 1 } else { panels.len().min(if panels.len() % 3 == 0 || panels.len() > 4 { 3 } else { 2 }) };
     let rows = panels.len().div_ceil(columns);
@@ -96,6 +99,15 @@ fn normal_name(mean: f64, sd: f64) -> String {
     format!("N({}, {}²)", short(mean), short(sd))
 }
 
+/// Said where a peak is cut.
+fn cut(request: &Request, panels: &[Panel]) -> Option<String> {
+    let thin = |panel: &Panel| {
+        let range = panel.x_range(request);
+        panel.densities.iter().any(|(_, d)| useful_height(d, range) < d.peak())
+    };
+    panels.iter().any(thin).then(|| "Peaks that are so thin that all else would lie flat are cut.".to_owned())
+}
+
 fn beyond(panels: &[Panel]) -> Option<String> {
     let share = panels.iter().flat_map(|p| &p.densities).map(|(_, d)| d.beyond).fold(0.0, f64::max);
     (share > 0.0)
@@ -130,7 +142,9 @@ impl Panel {
     fn draw(&self, sheet: &mut Sheet, request: &Request, place: Rect, alone: bool) {
         let label = names::label(&self.name);
         let normal_peak = request.options.normal.map_or(0.0, |(_, s)| 0.398_942_28 / s);
-        let peak = self.densities.iter().map(|(_, d)| d.peak()).fold(normal_peak, f64::max);
+        let range = request.options.x_limits.unwrap_or_else(|| self.x_range(request));
+        let heights = self.densities.iter().map(|(_, d)| useful_height(d, range));
+        let peak = heights.fold(normal_peak, f64::max);
         let top = if peak > 0.0 { 1.08 * peak } else { 1.0 };
         let x = Axis::new(if alone { label.clone() } else { String::new() }, self.x_range(request));
         let x = x.limits(request.options.x_limits).log(request.options.log);
@@ -168,7 +182,17 @@ pub fn outline(axes: &Axes, density: &Density) -> Vec<Point> {
     if density.values.is_empty() || low >= high {
         return Vec::new();
     }
-    steps(low, high).map(|x| (x, density.at(x))).collect()
+    let half = 0.5 * (high - low) / POINTS as f64;
+    steps(low, high).map(|x| (x, density.over(x - half, x + half))).collect()
+}
+
+/// How high a panel must reach: to the peak, unless that is so thin that all else would lie flat.
+fn useful_height(density: &Density, (low, high): (f64, f64)) -> f64 {
+    let half = 0.5 * (high - low) / POINTS as f64;
+    let mut heights: Vec<f64> = steps(low, high).map(|x| density.over(x - half, x + half)).collect();
+    heights.sort_unstable_by(f64::total_cmp);
+    let usual = crate::math::quantile_sorted(&heights, 0.97);
+    if density.peak() > THIN * usual && usual > 0.0 { 0.5 * THIN * usual } else { density.peak() }
 }
 
 pub fn fill(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour, among: usize) {

@@ -103,11 +103,12 @@ fn quantile(draws: &Draws, q: f64) -> f64 {
 fn cells(axes: &Axes, at: &[f64], draws: &[Draws], bounds: crate::plot::kde::Bounds) -> Vec<Colour> {
     let (low, high) = axes.y_range();
     let level = |row: usize| high - (row as f64 + 0.5) / ROWS as f64 * (high - low);
+    let half = 0.5 * (high - low) / ROWS as f64;
     let column = |d: &Draws| -> Vec<f64> {
         let Some(density) = Density::of(&d.columns[0], d.weights.as_deref(), bounds) else {
             return vec![0.0; ROWS];
         };
-        let mut heights: Vec<f64> = (0..ROWS).map(|row| density.at(level(row))).collect();
+        let mut heights: Vec<f64> = (0..ROWS).map(|row| density.over(level(row) - half, level(row) + half)).collect();
         let peak = heights.iter().copied().fold(0.0, f64::max);
         heights.iter_mut().for_each(|h| *h /= peak.max(f64::MIN_POSITIVE));
         for spike in &density.spikes {

@@ -1,0 +1,298 @@
+//! Pictures of runs: every kind, every format, and what is said when there is nothing to draw.
+
+use std::sync::OnceLock;
+
+use npl::data::files::SearchPath;
+use npl::plot::{self, KINDS, Medium, Options, Scene, Source, Theme};
+
+use crate::support::Place;
+
+const MIXTURE: &str = r#"
+name = "mix"
+seed = 3
+[data.simulate.mixture]
+n = 80
+n_test = 30
+pi = [0.4, 0.6]
+mu = [0.0, 3.0]
+sigma2 = [1.0, 1.0]
+[model.gmm]
+K = 2
+variance_floor = 1e-3
+[model.gmm.prior]
+[sampler]
+B = 40
+R = 4
+"#;
+
+const LOGISTIC: &str = r#"
+name = "logit"
+seed = 5
+repeats = 2
+[data]
+train = "d.csv"
+target = "y"
+split = { test = 0.3 }
+[model.logistic]
+penalty = { student_t = { a = 1.0, b = 1.0 } }
+gamma = "1/n"
+[sampler]
+B = 40
+R = 2
+"#;
+
+const NORMAL: &str = r#"
+name = "normal"
+seed = 1
+[data.simulate.normal]
+n = 20
+mean = 1.0
+sd = 1.0
+[model.normal]
+sigma2 = 1.0
+[sampler]
+B = 50
+"#;
+
+/// Responses that follow the first column, and names that are hard on a picture.
+fn rows() -> String {
+    let names = ["größe [cm]", "a very long name of a covariate, with <markup> & a comma", "µ²", "漢字", "plain"];
+    let quoted: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
+    let mut text = format!("{},y\n", quoted.join(","));
+    for i in 0..120_u32 {
+        let value = |j: u32| f64::from((i * (7 + 3 * j) + j * j) % 17) / 8.0 - 1.0;
+        let y = u32::from(value(0) + 0.5 * value(2) + f64::from(i % 5) / 4.0 - 0.5 > 0.0);
+        let cells: Vec<String> = (0..5).map(|j| format!("{}", value(j))).collect();
+        text += &format!("{},{y}\n", cells.join(","));
+    }
+    text
+}
+
+/// Runs of several models and methods, made once.
+fn place() -> &'static Place {
+    static PLACE: OnceLock<Place> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let place = Place::new();
+        place.write("d.csv", rows()).write("mix.toml", MIXTURE).write("logit.toml", LOGISTIC).write("normal.toml", NORMAL);
+        let path = "[path]\nparameter = \"model.logistic.penalty.student_t.b\"\nvalues = [1.0, 0.1, 0.01]\nkeep = [\"beta.plain\"]\n";
+        place.write("path.toml", LOGISTIC.replace("repeats = 2\n", "") + path);
+        for name in ["mix", "logit", "normal", "path"] {
+            place.ok(&["run", &format!("{name}.toml"), "--out", name]);
+        }
+        place.ok(&["run", "mix.toml", "--set", "method=importance", "--out", "weighted"]);
+        place.ok(&["run", "normal.toml", "--set", "sampler.B=2", "--out", "two"]);
+        place.ok(&["run", "mix.toml", "--set", "model.gmm.K=12", "--set", "sampler.B=15", "--out", "twelve"]);
+        #[cfg(feature = "nuts")]
+        place.ok(&["run", "mix.toml", "--set", "method=nuts", "--set", "sampler.B=80", "--out", "chains"]);
+        place
+    })
+}
+
+fn runs() -> Vec<&'static str> {
+    let mut runs = vec!["mix", "logit", "normal", "path", "weighted", "two", "twelve"];
+    runs.extend(cfg!(feature = "nuts").then_some("chains"));
+    runs
+}
+
+fn source(name: &str) -> Source {
+    let place = place();
+    Source::open(&place.path(name), SearchPath(vec![place.path("")])).unwrap()
+}
+
+/// No text on another, none cut off.
+fn assert_legible(scene: &Scene, theme: &Theme, case: &str) {
+    let texts: Vec<_> = scene.texts().map(|text| (text, theme.box_of(text))).collect();
+    assert!(!texts.is_empty(), "{case}");
+    for (i, (text, room)) in texts.iter().enumerate() {
+        assert!(scene.bounds().contains(room, 0.6), "{case}: {:?} leaves the picture: {room:?}", text.text);
+        for (other, space) in &texts[..i] {
+            assert!(!room.overlaps(space, 0.3), "{case}: {:?} lies on {:?}", text.text, other.text);
+        }
+    }
+}
+
+#[test]
+fn every_kind_draws_legible_pictures_of_all_runs_it_is_for() {
+    for kind in KINDS {
+        let mut drawn = 0;
+        for name in runs() {
+            let run = source(name);
+            for (medium, size) in [(Medium::Page, None), (Medium::Page, Some((260.0, 240.0))), (Medium::Cells, Some((400.0, 240.0)))] {
+                let (width, height) = (size.map(|s| s.0), size.map(|s| s.1));
+                let options = Options { medium, width, height, ..Options::default() };
+                let case = format!("{} of {name}, {medium:?} {size:?}", kind.name);
+                match plot::draw(kind, std::slice::from_ref(&run), &options) {
+                    Ok(scene) => {
+                        let theme = Theme { width: scene.width, height: scene.height, medium };
+                        assert_legible(&scene, &theme, &case);
+                        drawn += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.exit_code(), 2, "{case}: {error}");
+                        assert!(!(kind.applies)(&run), "{case}: {error}");
+                    }
+                }
+            }
+        }
+        assert!(drawn > 0, "no run shows a {}", kind.name);
+    }
+}
+
+#[test]
+fn every_format_is_what_its_ending_says() {
+    let place = place();
+    for kind in KINDS {
+        let run = runs().into_iter().find(|name| (kind.applies)(&source(name))).unwrap();
+        let out = |ending: &str| format!("{}.{ending}", kind.name);
+        for ending in ["svg", "png", "pdf"] {
+            place.ok(&["plot", run, "--kind", kind.name, "--out", &out(ending), "--data-dir", "."]);
+        }
+        let svg = place.read(&out("svg"));
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{}", kind.name);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", kind.name);
+        let bytes = std::fs::read(place.path(&out("png"))).unwrap();
+        let size = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n") && size(16) >= 900 && size(20) >= 500, "{}", kind.name);
+        let pdf = std::fs::read(place.path(&out("pdf"))).unwrap();
+        assert!(pdf.starts_with(b"%PDF-1.5") && pdf.ends_with(b"%%EOF\n"), "{}", kind.name);
+        // The table of objects is where the last lines say.
+        let tail = String::from_utf8_lossy(&pdf[pdf.len() - 40..]).into_owned();
+        let start: usize = tail.split("startxref\n").nth(1).unwrap().lines().next().unwrap().parse().unwrap();
+        assert!(pdf[start..].starts_with(b"xref\n"), "{}", kind.name);
+        let text = place.ok(&["plot", run, "--kind", kind.name, "--out", "-", "--data-dir", "."]).stdout;
+        assert!(text.lines().count() >= 12 && !text.contains('\x1b'), "{}: {text}", kind.name);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{}: {text}", kind.name);
+    }
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    let place = place();
+    for name in ["a.svg", "b.svg", "a.pdf", "b.pdf"] {
+        place.ok(&["plot", "mix", "--out", name]);
+    }
+    assert_eq!(place.read("a.svg"), place.read("b.svg"));
+    assert_eq!(std::fs::read(place.path("a.pdf")).unwrap(), std::fs::read(place.path("b.pdf")).unwrap());
+}
+
+#[test]
+fn wrong_requests_are_told_what_would_be_right() {
+    let place = place();
+    place.write("truth.csv", "name,x\nmu.1,0\n");
+    let cases: [(&[&str], &str); 16] = [
+        (&["mix", "--kind", "margnal"], "did you mean `marginal`?"),
+        (&["mix", "--parameters", "mu.1.l"], "did you mean `mu.1.1`?"),
+        (&["mix", "--parameters", "zeta*"], "there are pi.1"),
+        (&["nowhere"], "no such run directory"),
+        (&["mix", "--kind", "path"], "the run has no path"),
+        (&["mix", "--kind", "surface"], "the run has no path"),
+        (&["normal", "--kind", "mixture"], "no mixture"),
+        (&["normal", "--kind", "bivariate"], "two parameters"),
+        (&["mix", "--kind", "calibration"], "0 or 1"),
+        (&["normal", "--kind", "restarts"], "one start each"),
+        (&["normal", "--kind", "lppd"], "no LPPD by restarts"),
+        (&["logit", "--repeat", "3"], "repeats 1 to 2"),
+        (&["path", "--repeat", "1", "--kind", "marginal"], "--setting"),
+        (&["mix", "--truth", "mu.1.9=3"], "did you mean `mu.1.1`?"),
+        (&["mix", "--truth", "truth.csv"], "no columns parameter and value"),
+        (&["mix", "logit", "--kind", "pairs"], "shows one run"),
+    ];
+    for (args, says) in cases {
+        let args: Vec<&str> = ["plot"].into_iter().chain(args.iter().copied()).chain(["--out", "x.svg"]).collect();
+        let ended = place.npl(&args);
+        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(says), "{args:?}: no {says:?} in {}", ended.stderr);
+        ended.assert_decent(&args.join(" "));
+    }
+    assert!(!place.exists("x.svg"));
+    for (out, says) in [("x.gif", ".svg, .png or .pdf"), ("missing/x.svg", "cannot write")] {
+        let ended = place.npl(&["plot", "mix", "--out", out]);
+        assert!(ended.code != Some(0) && ended.stderr.contains(says), "{out}: {}", ended.stderr);
+    }
+    // Standard output of a test is no terminal.
+    let ended = place.npl(&["plot", "mix"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("--out -"), "{}", ended.stderr);
+}
+
+#[test]
+fn data_that_are_not_here_are_named() {
+    let place = Place::new();
+    place.write("d.csv", rows()).write("logit.toml", LOGISTIC);
+    place.ok(&["run", "logit.toml", "--out", "run"]);
+    std::fs::remove_file(place.path("d.csv")).unwrap();
+    for kind in ["correlation", "calibration"] {
+        let ended = place.npl(&["plot", "run", "--kind", kind, "--out", "x.svg"]);
+        assert!(ended.code == Some(2) && ended.stderr.contains("d.csv"), "{kind}: {}", ended.stderr);
+    }
+    // Coefficients need none.
+    place.ok(&["plot", "run", "--out", "x.svg"]);
+}
+
+#[test]
+fn draws_that_failed_are_left_out_and_said() {
+    let place = Place::new();
+    place.write("normal.toml", NORMAL);
+    place.ok(&["run", "normal.toml", "--out", "run"]);
+    let text = place.read("run/samples.csv");
+    let columns: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let status = columns.iter().position(|c| *c == "status__").unwrap();
+    let failed = npl::optim::Status::Failed.code().to_string();
+    let spoil = |count: usize| -> String {
+        let line = |(i, line): (usize, &str)| {
+            let mut cells: Vec<&str> = line.split(',').collect();
+            if i > 0 && i <= count {
+                cells[status] = &failed;
+            }
+            cells.join(",") + "\n"
+        };
+        text.lines().enumerate().map(line).collect()
+    };
+    place.write("run/samples.csv", spoil(7));
+    place.ok(&["plot", "run", "--out", "x.svg"]);
+    assert!(place.read("x.svg").contains("7 of 50 draws have no minimum and are left out."));
+    place.write("run/samples.csv", spoil(50));
+    for kind in ["marginal", "forest"] {
+        let ended = place.npl(&["plot", "run", "--kind", kind, "--out", "y.svg"]);
+        assert!(ended.code == Some(2) && ended.stderr.contains("all 50 draws failed"), "{kind}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn the_default_is_the_figure_that_says_most() {
+    let kind = |runs: &[&str]| {
+        let sources: Vec<Source> = runs.iter().map(|name| source(name)).collect();
+        plot::default_kind(&sources, &Options::default()).name
+    };
+    assert_eq!([kind(&["logit"]), kind(&["path"]), kind(&["mix"]), kind(&["normal"])], ["forest", "path", "mixture", "marginal"]);
+    assert_eq!(kind(&["mix", "weighted"]), "marginal");
+    let figures = plot::figures_for(&source("mix"), Theme::default());
+    assert_eq!(figures[0].0, "mixture");
+    assert!(figures.len() > 4 && figures.iter().all(|(_, title, _)| !title.is_empty()));
+}
+
+#[test]
+fn draws_can_be_arranged_before_they_are_drawn() {
+    let sorted = |mut draws: plot::Draws| {
+        let (a, b) = (draws.names.iter().position(|n| n == "mu.1.1").unwrap(), draws.names.iter().position(|n| n == "mu.2.1").unwrap());
+        for i in 0..draws.count() {
+            if draws.columns[a][i] > draws.columns[b][i] {
+                let first = draws.columns[a][i];
+                draws.columns[a][i] = draws.columns[b][i];
+                draws.columns[b][i] = first;
+            }
+        }
+        Ok(draws)
+    };
+    let run = source("mix").arranged(std::sync::Arc::new(sorted));
+    let draws = run.draws(&["mu.2.1".into(), "mu.1.1".into()], 1).unwrap();
+    assert!(draws.columns[0].iter().zip(&draws.columns[1]).all(|(high, low)| high >= low));
+    let summaries = run.summaries(1).unwrap();
+    let median = |name: &str| summaries.iter().find(|s| s.parameter == name).unwrap().quantiles[2];
+    assert!(median("mu.1.1") < median("mu.2.1"));
+}
+
+#[test]
+fn help_knows_every_kind() {
+    let help = place().ok(&["plot", "--help"]).stdout;
+    KINDS.iter().for_each(|kind| assert!(help.contains(&format!("  {} ", kind.name)), "{}", kind.name));
+}
