@@ -6,6 +6,7 @@ begin "$@"
 make_table "text 3.3"
 nonzero=(beta.snp10 beta.snp14 beta.snp24 beta.snp31 beta.snp37)
 make_figure 4 genetics_path -- --kind path --parameters "${nonzero[@]}"
-make_figure 5 genetics_path -- --kind surface --parameters beta.snp14
+# The authors' surface is that of t = 81 to 340, and of beta_14 from -0.1 to 1.
+make_figure 5 genetics_path -- --kind surface --parameters beta.snp14 --xlim=-6.85,-1.62 --ylim=-0.1,1
 make_figure E.13 genetics_path -- --kind path --absolute --parameters "${nonzero[@]}"
 finish

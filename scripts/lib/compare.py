@@ -12,7 +12,7 @@ A mean m over r repeats agrees with the paper's M, spread S over r' repeats, if 
 that difference, S sqrt(1/r + 1/r') with the Monte Carlo error of m added in quadrature, plus half a unit of the paper's
 last digit. A spread agrees if the logarithm of the ratio is within three of its standard errors,
 sqrt(1/2(r-1) + 1/2(r'-1)). Counts agree if they round to the paper's. Run times are set in proportion, not judged: the
-paper's NPL ran on 288 virtual CPUs.
+paper's NPL ran on 288 virtual CPUs; those of runs that are shorter than the paper's are not compared.
 """
 import argparse
 import csv
@@ -167,6 +167,8 @@ def compare(cell, runs, setting):
     if isinstance(measured, str):
         return {**dict.fromkeys(COLUMNS, ""), **row, "verdict": measured}
     away, band, verdict = judge(cell, measured)
+    if shorter and cell["kind"] == "time":
+        away, verdict = "", "not compared"
     value, sd = measured.mean, measured.sd
     if cell["kind"] == "sd":
         value, sd = sd, math.nan
@@ -261,7 +263,7 @@ def summary(args):
     count = lambda *starts: sum(w.startswith(starts) for w in words)
     times = sum("(other hardware)" in w for w in words)
     line = (f"{args.setting} setting: of {len(rows)} numbers {count('agrees')} agree, {count('differs')} differ, {times} are "
-            f"run times, {count('not judged')} not judged, {count('not run', 'skipped', 'failed', 'not made', 'not measured')} "
+            f"run times, {count('not judged', 'not compared')} not judged, {count('not run', 'skipped', 'failed', 'not made', 'not measured')} "
             f"not run; {sum(f['verdict'].startswith('made') for f in figures)} of {len(figures)} figures made")
     faces = [face(row) for row in rows]
     drawn = [[f["table"], f["row"], f["verdict"]] for f in figures]

@@ -52,7 +52,7 @@ label_of() {
     look_up "$1" || true
     case $1 in
         *_rr | *_rr_R*) echo "RR-NPL, R = $(value_of sampler.R 10)" ;;
-        *_fi) echo "FI-NPL" ;;
+        *_fi | *_fi_advi) echo "FI-NPL" ;;
         *_dp) echo "DP-NPL, α = 10" ;;
         *_mdp) echo "MDP-NPL, α = 1000" ;;
         *_nuts) echo "NUTS" ;;

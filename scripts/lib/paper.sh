@@ -187,7 +187,7 @@ make_repeat() {
     local -a args=("$config")
     local one
     for one in $settings; do
-        case $one in seed=* | repeats=*) ;; *) args+=(--set "$one") ;; esac
+        case $one in seed=* | repeats=*) ;; *) args+=(--set "${one//@runs@/$runs}") ;; esac
     done
     args+=(--set repeats=1 --seed "$seed" --out "$folder")
     if [ -n "${NPL_THREADS:-}" ]; then args+=(--threads "$NPL_THREADS"); fi

@@ -18,6 +18,8 @@ pub fn svg(scene: &Scene) -> String {
     );
     let mut clips: Vec<String> = Vec::new();
     let prefix = identity(scene);
+    // Draws are hundreds of dots that look alike: what they share is written once.
+    let mut shared: Option<String> = None;
     for item in &scene.items {
         let mut more = String::new();
         if let Some(r) = item.clip {
@@ -30,9 +32,24 @@ pub fn svg(scene: &Scene) -> String {
             });
             more = format!(" clip-path=\"url(#{prefix}{place})\"");
         }
+        let dot = dotted(&item.shape).map(|style| style + &more);
+        if dot != shared {
+            out += if shared.is_some() { "</g>\n" } else { "" };
+            if let Some(style) = &dot {
+                let _ = writeln!(out, "<g{style}>");
+            }
+            shared = dot;
+        }
         shape(&mut out, &item.shape, &more);
     }
-    out + "</svg>\n"
+    out + if shared.is_some() { "</g>\n</svg>\n" } else { "</svg>\n" }
+}
+
+/// How a filled circle without a rim looks: a round dot of a line that goes nowhere.
+fn dotted(shape: &Shape) -> Option<String> {
+    let Shape::Circle { radius, fill: Some(fill), stroke: None, .. } = shape else { return None };
+    let look = format!(" stroke=\"{}\"{}", hex(fill.colour), opacity("stroke", *fill));
+    Some(format!("{look} stroke-width=\"{}\" stroke-linecap=\"round\"", number(2.0 * radius)))
 }
 
 /// A prefix for names in this picture, so that several can stand in one page.
@@ -55,6 +72,9 @@ fn shape(out: &mut String, shape: &Shape, more: &str) {
             let [x, y, w, h] = [rect.left, rect.top, rect.width(), rect.height()].map(number);
             let style = filled(*fill) + &stroked(stroke.as_ref());
             writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"{style}{more}/>")
+        }
+        Shape::Circle { centre, fill: Some(_), stroke: None, .. } => {
+            writeln!(out, "<path d=\"M{} {}h0\"/>", number(centre.0), number(centre.1))
         }
         Shape::Circle { centre, radius, fill, stroke } => {
             let [x, y, r] = [centre.0, centre.1, *radius].map(number);
