@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::canvas::{Anchor, Paint, Point, Scene, Shape, Stroke, Text};
+use super::font;
 use super::palette::Colour;
 use super::png;
 
@@ -106,6 +107,15 @@ fn written(text: &Text, more: &str) -> String {
     let turn = if *upright { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
     let fill = hex(*colour);
     let words = escaped(&text.text);
+    // Where another font stands in, words are fitted into the room that they were given.
+    let known = text.text.chars().count() > 3 && text.text.chars().all(|c| font::glyph(c) != 0);
+    let width = number(font::width(&text.text, text.size));
+    let fitted = if known {
+        format!(" textLength=\"{width}\" lengthAdjust=\"spacingAndGlyphs\"")
+    } else {
+        String::new()
+    };
+    let more = &format!("{fitted}{more}");
     format!(
         "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{fill}\"{anchor}{turn}{more}>{words}</text>"
     )

@@ -96,7 +96,8 @@ fn densities_are_at_least_as_near_as_scipy_s() {
         let arcsine = |seed| draws(n, seed, Beta::new(0.5, 0.5).unwrap());
         let density = |x: f64| if inside(x) { 1.0 / (PI * (x * (1.0 - x)).sqrt()) } else { 0.0 };
         let poles = errors(n, 1, (-0.5, 1.5), Bounds::UNIT, arcsine, density);
-        for (name, (ours, theirs)) in [("beta", skew), ("exp", decay), ("mixture", modes), ("arcsine", poles)] {
+        for (name, (ours, theirs)) in [("beta", skew), ("exp", decay), ("mixture", modes), ("arcsine", poles)]
+        {
             println!("{name}, {n} draws: {ours:.5}, scipy {theirs:.5}");
             assert!(ours <= theirs, "{name}, {n} draws: {ours} against {theirs}");
         }
@@ -133,12 +134,17 @@ fn the_grid_says_what_the_sum_over_draws_says() {
         let at = |x: f64| direct(&values, &each, density.bandwidth, bounds, x);
         let (low, high) = (density.low, density.high());
         let steps = 800;
-        let mass: f64 = (0..steps).map(|i| at(low + (high - low) * (f64::from(i) + 0.5) / f64::from(steps))).sum::<f64>()
-            * (high - low)
-            / f64::from(steps);
+        let mass: f64 =
+            (0..steps).map(|i| at(low + (high - low) * (f64::from(i) + 0.5) / f64::from(steps))).sum::<f64>()
+                * (high - low)
+                / f64::from(steps);
         for x in [0.001, 0.02, 0.1, 0.3, 0.5, 0.8, 0.95] {
             let expected = at(x) / mass;
-            assert!((density.at(x) - expected).abs() < 2e-3 * density.peak(), "{x}: {} {expected}", density.at(x));
+            assert!(
+                (density.at(x) - expected).abs() < 2e-3 * density.peak(),
+                "{x}: {} {expected}",
+                density.at(x)
+            );
         }
     }
 }

@@ -56,7 +56,8 @@ B = 50
 
 /// Responses that follow the first column, and names that are hard on a picture.
 fn rows() -> String {
-    let names = ["größe [cm]", "a very long name of a covariate, with <markup> & a comma", "µ²", "漢字", "plain"];
+    let names =
+        ["größe [cm]", "a very long name of a covariate, with <markup> & a comma", "µ²", "漢字", "plain"];
     let quoted: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
     let mut text = format!("{},y\n", quoted.join(","));
     for i in 0..120_u32 {
@@ -117,7 +118,11 @@ fn every_kind_draws_legible_pictures_of_all_runs_it_is_for() {
         let mut drawn = 0;
         for name in runs() {
             let run = source(name);
-            for (medium, size) in [(Medium::Page, None), (Medium::Page, Some((260.0, 240.0))), (Medium::Cells, Some((400.0, 240.0)))] {
+            for (medium, size) in [
+                (Medium::Page, None),
+                (Medium::Page, Some((260.0, 240.0))),
+                (Medium::Cells, Some((400.0, 240.0))),
+            ] {
                 let (width, height) = (size.map(|s| s.0), size.map(|s| s.1));
                 let options = Options { medium, width, height, ..Options::default() };
                 let case = format!("{} of {name}, {medium:?} {size:?}", kind.name);
@@ -152,7 +157,11 @@ fn every_format_is_what_its_ending_says() {
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", kind.name);
         let bytes = std::fs::read(place.path(&out("png"))).unwrap();
         let size = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
-        assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n") && size(16) >= 900 && size(20) >= 500, "{}", kind.name);
+        assert!(
+            bytes.starts_with(b"\x89PNG\r\n\x1a\n") && size(16) >= 900 && size(20) >= 500,
+            "{}",
+            kind.name
+        );
         let pdf = std::fs::read(place.path(&out("pdf"))).unwrap();
         assert!(pdf.starts_with(b"%PDF-1.5") && pdf.ends_with(b"%%EOF\n"), "{}", kind.name);
         // The table of objects is where the last lines say.
@@ -198,7 +207,8 @@ fn wrong_requests_are_told_what_would_be_right() {
         (&["mix", "logit", "--kind", "pairs"], "shows one run"),
     ];
     for (args, says) in cases {
-        let args: Vec<&str> = ["plot"].into_iter().chain(args.iter().copied()).chain(["--out", "x.svg"]).collect();
+        let args: Vec<&str> =
+            ["plot"].into_iter().chain(args.iter().copied()).chain(["--out", "x.svg"]).collect();
         let ended = place.npl(&args);
         assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(says), "{args:?}: no {says:?} in {}", ended.stderr);
@@ -253,7 +263,11 @@ fn draws_that_failed_are_left_out_and_said() {
     place.write("run/samples.csv", spoil(50));
     for kind in ["marginal", "forest"] {
         let ended = place.npl(&["plot", "run", "--kind", kind, "--out", "y.svg"]);
-        assert!(ended.code == Some(2) && ended.stderr.contains("all 50 draws failed"), "{kind}: {}", ended.stderr);
+        assert!(
+            ended.code == Some(2) && ended.stderr.contains("all 50 draws failed"),
+            "{kind}: {}",
+            ended.stderr
+        );
     }
 }
 
@@ -263,7 +277,10 @@ fn the_default_is_the_figure_that_says_most() {
         let sources: Vec<Source> = runs.iter().map(|name| source(name)).collect();
         plot::default_kind(&sources, &Options::default()).name
     };
-    assert_eq!([kind(&["logit"]), kind(&["path"]), kind(&["mix"]), kind(&["normal"])], ["forest", "path", "mixture", "marginal"]);
+    assert_eq!(
+        [kind(&["logit"]), kind(&["path"]), kind(&["mix"]), kind(&["normal"])],
+        ["forest", "path", "mixture", "marginal"]
+    );
     assert_eq!(kind(&["mix", "weighted"]), "marginal");
     let figures = plot::figures_for(&source("mix"), Theme::default());
     assert_eq!(figures[0].0, "mixture");
@@ -273,7 +290,10 @@ fn the_default_is_the_figure_that_says_most() {
 #[test]
 fn draws_can_be_arranged_before_they_are_drawn() {
     let sorted = |mut draws: plot::Draws| {
-        let (a, b) = (draws.names.iter().position(|n| n == "mu.1.1").unwrap(), draws.names.iter().position(|n| n == "mu.2.1").unwrap());
+        let (a, b) = (
+            draws.names.iter().position(|n| n == "mu.1.1").unwrap(),
+            draws.names.iter().position(|n| n == "mu.2.1").unwrap(),
+        );
         for i in 0..draws.count() {
             if draws.columns[a][i] > draws.columns[b][i] {
                 let first = draws.columns[a][i];

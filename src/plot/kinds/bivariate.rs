@@ -67,7 +67,11 @@ fn draw(request: &Request) -> Result<Scene> {
             POINTS / request.runs.len(),
         );
         if let Some(surface) = surface {
-            let stroke = if only { Stroke::new(Colour(38, 60, 110), 1.1) } else { Stroke { width: 1.1, ..run_stroke(i) } };
+            let stroke = if only {
+                Stroke::new(Colour(38, 60, 110), 1.1)
+            } else {
+                Stroke { width: 1.1, ..run_stroke(i) }
+            };
             lines(&mut sheet, &axes, surface, &stroke);
         }
     }

@@ -2,14 +2,14 @@
 
 use super::Kind;
 use crate::error::{Error, Result};
-use crate::plot::axes::{Axes, Axis, Ticks, airy, range_of};
-use crate::plot::canvas::{Scene, Shape, Stroke};
+use crate::plot::axes::{Axes, Axis, Ticks, airy, middle, range_of};
+use crate::plot::canvas::{Anchor, Scene, Shape, Stroke};
 use crate::plot::names;
 use crate::plot::options::{Request, run_stroke, truth_stroke};
 use crate::plot::palette::{CATEGORIES, Colour, GREY, PALE};
 use crate::plot::sheet::{Entry, Mark, Sheet};
 use crate::plot::source::Source;
-use crate::plot::theme::Role;
+use crate::plot::theme::{CELL, Role};
 use crate::samples::Summary;
 
 pub const KIND: Kind = Kind {
@@ -56,7 +56,8 @@ fn draw(request: &Request) -> Result<Scene> {
             .flat_map(|s| [s.quantiles[0], s.quantiles[4]]),
     );
     if !range.0.is_finite() {
-        return Err(Error::input("there is nothing to draw: all draws failed"));
+        request.draws(request.first(), &rows[..1])?;
+        return Err(Error::input("there is nothing to draw: no interval is finite"));
     }
     let truths = rows.iter().filter_map(|name| request.truth(name));
     let (low, high) =
@@ -75,7 +76,8 @@ fn draw(request: &Request) -> Result<Scene> {
     for (i, name) in rows.iter().enumerate() {
         for (k, run) in summaries.iter().enumerate() {
             let Some(summary) = run.iter().find(|s| s.parameter == *name) else { continue };
-            let shift = 0.7 * ((k as f64 + 0.5) / summaries.len() as f64 - 0.5);
+            let shift = if sheet.theme.is_page() { 0.7 } else { 1.0 }
+                * ((k as f64 + 0.5) / summaries.len() as f64 - 0.5);
             let clear = summary.quantiles[0] > 0.0 || summary.quantiles[4] < 0.0;
             let colour = match summaries.len() {
                 1 if !clear => PALE,
@@ -100,6 +102,7 @@ fn lost(status: &std::collections::BTreeMap<String, usize>) -> usize {
     lost.filter_map(|s| status.get(s.name())).sum()
 }
 
+/// A terminal has one width of line: there the 80 % interval is written, with its median.
 fn whisker(sheet: &mut Sheet, axes: &Axes, summary: &Summary, row: f64, colour: Colour) {
     let [q2, q10, q50, q90, q97] = summary.quantiles;
     let mut bar = |from: f64, to: f64, width: f64| {
@@ -107,11 +110,23 @@ fn whisker(sheet: &mut Sheet, axes: &Axes, summary: &Summary, row: f64, colour: 
         sheet.scene.add_within(axes.rect, Shape::Line { points, stroke: Stroke::new(colour, width) });
     };
     bar(q2, q97, 1.0);
+    if !sheet.theme.is_page() {
+        return written(sheet, axes, [q10, q50, q90], row, colour);
+    }
     bar(q10, q90, 3.0);
     let dot = if colour == PALE { GREY } else { colour };
     let circle =
         Shape::Circle { centre: axes.at((q50, row)), radius: 2.6, fill: Some(dot.into()), stroke: None };
     sheet.scene.add_within(axes.rect, circle);
+}
+
+/// `━━●━━` over the cells from the first quantile to the last.
+fn written(sheet: &mut Sheet, axes: &Axes, quantiles: [f64; 3], row: f64, colour: Colour) {
+    let cell = |q: f64| (axes.px(q).clamp(axes.rect.left, axes.rect.right - CELL.0) / CELL.0).floor() as i64;
+    let [first, median, last] = quantiles.map(cell);
+    let text: String = (first..=last).map(|i| if i == median { '●' } else { '━' }).collect();
+    let y = axes.at((0.0, row)).1 + middle(&sheet.theme);
+    sheet.write(&text, Role::Tick, (first as f64 * CELL.0, y), Anchor::Start, colour);
 }
 
 /// The rows, and what to say of parameters that are not among them: the strongest are chosen, by |median| over the width of
@@ -126,7 +141,11 @@ fn rows(request: &Request, summaries: &[Summary]) -> Result<(Vec<String>, Option
         (None, true) => run.parameters().to_vec(),
     };
     let line = request.theme(468.0, 312.0);
-    let by_height = if line.is_page() { ROWS } else { (line.height / line.line(Role::Tick)) as usize - 7 };
+    let by_height = if line.is_page() {
+        ROWS
+    } else {
+        ((line.height / line.line(Role::Tick)) as usize).saturating_sub(7).max(3) / request.runs.len().min(3)
+    };
     let by_height = request
         .options
         .height

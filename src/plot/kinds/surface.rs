@@ -108,7 +108,8 @@ fn cells(axes: &Axes, at: &[f64], draws: &[Draws], bounds: crate::plot::kde::Bou
         let Some(density) = Density::of(&d.columns[0], d.weights.as_deref(), bounds) else {
             return vec![0.0; ROWS];
         };
-        let mut heights: Vec<f64> = (0..ROWS).map(|row| density.over(level(row) - half, level(row) + half)).collect();
+        let mut heights: Vec<f64> =
+            (0..ROWS).map(|row| density.over(level(row) - half, level(row) + half)).collect();
         let peak = heights.iter().copied().fold(0.0, f64::max);
         heights.iter_mut().for_each(|h| *h /= peak.max(f64::MIN_POSITIVE));
         for spike in &density.spikes {
