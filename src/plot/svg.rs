@@ -121,10 +121,23 @@ fn written(text: &Text, more: &str) -> String {
     )
 }
 
+/// From its first point step by step: steps are shorter to write than places, the more so without zeros and blanks that
+/// say nothing. They are between places that are rounded already, so that nothing adds up.
 fn path(points: &[Point]) -> String {
-    let mut out = String::with_capacity(12 * points.len());
-    for (i, (x, y)) in points.iter().enumerate() {
-        let _ = write!(out, "{}{} {}", if i == 0 { "M" } else { "L" }, number(*x), number(*y));
+    let mut out = String::with_capacity(8 * points.len());
+    let (mut last, mut steps) = ((0.0, 0.0), false);
+    for (i, (x, y)) in points.iter().map(|(x, y)| ((100.0 * x).round(), (100.0 * y).round())).enumerate() {
+        match i {
+            0 => out.push('M'),
+            1 => out.push('l'),
+            _ => steps = true,
+        }
+        for (first, step) in [(!steps, x - last.0), (false, y - last.1)] {
+            let text = number(step / 100.0).replacen("0.", ".", usize::from(step.abs() < 100.0));
+            out += if first || text.starts_with('-') { "" } else { " " };
+            out += &text;
+        }
+        last = (x, y);
     }
     out
 }

@@ -100,6 +100,12 @@ fn the_smoke_setting_makes_all_that_needs_no_real_data_and_makes_it_once() {
     assert!(line.contains("agrees; short run"), "{line}");
     assert!(text.contains("4,Adult,NUTS,-0.326,0.004,,,,,,not run: real data,"), "{text}");
     assert!(place.read("my results/summary.md").contains("| 1 | Toy | RR-NPL | -1.909 ± 0.040 |"));
+    let real = ["2", "3", "4", "5", "E.12", "E.13"].map(|number| format!("Figure {number}"));
+    for row in rows.iter().filter(|row| row[0].starts_with("Figure")) {
+        let made = row.iter().any(|cell| cell.starts_with("made: ") || cell.starts_with("\"made: "));
+        assert_eq!(made, !real.contains(&row[0].to_owned()), "{row:?}");
+    }
+    assert!(place.read("my results/smoke/figure_E.1_n0.svg").starts_with("<svg"));
     let again = all();
     assert!(!again.contains("running "), "{again}");
 }
