@@ -14,6 +14,8 @@ mod matrix;
 #[cfg(feature = "nuts")]
 mod methods;
 mod metrics;
+#[cfg(unix)]
+mod paper;
 mod path;
 #[cfg(feature = "plot")]
 mod plot;
