@@ -180,6 +180,8 @@ pub struct Axes {
 
 /// Between ticks and their labels; and between labels.
 const TICK: f64 = 3.0;
+/// From the horizontal axis down to its labels: clear of a label of the other axis that stands at the corner.
+const BELOW: f64 = 5.5;
 const APART: f64 = 7.0;
 
 impl Axes {
@@ -197,7 +199,7 @@ impl Axes {
             rect.bottom -= theme.line(Role::Label);
         }
         if !matches!(x.ticks, Ticks::None) {
-            rect.bottom -= line + sheet.air(TICK + 1.0);
+            rect.bottom -= line + sheet.air(BELOW);
         }
         let y_marks = y.marks(most_rows(&theme, &rect, &y.ticks));
         let widest = y_marks.iter().map(|(_, t)| theme.width_of(t, Role::Tick)).fold(0.0, f64::max);
@@ -236,7 +238,7 @@ impl Axes {
         if !ys.is_empty() && !named {
             sheet.scene.line((rect.left, rect.top), (rect.left, rect.bottom), ink.clone());
         }
-        let below = rect.bottom + sheet.air(TICK + 1.0) + theme.ascent(Role::Tick);
+        let below = rect.bottom + sheet.air(BELOW) + theme.ascent(Role::Tick);
         for (v, label) in xs {
             let x = self.px(*v);
             if page {
@@ -345,6 +347,8 @@ fn most_rows(theme: &Theme, rect: &Rect, ticks: &Ticks) -> usize {
 /// The ticks of a horizontal axis that stand apart, and the rectangle with room for the outermost.
 fn fitted(theme: &Theme, axis: &Axis, rect: &mut Rect, outer: &Rect) -> Vec<(f64, String)> {
     let start = *rect;
+    // In a terminal the labels of both axes share a row at the corner.
+    let edge = if theme.is_page() { outer.left } else { rect.left };
     rect.right -= if theme.is_page() { 4.0 } else { 0.0 };
     for most in (1..=(rect.width() / 34.0).clamp(2.0, 9.0) as usize).rev() {
         let marks = axis.marks(most);
@@ -355,7 +359,7 @@ fn fitted(theme: &Theme, axis: &Axis, rect: &mut Rect, outer: &Rect) -> Vec<(f64
             let right = marks.iter().map(|(v, t)| spot(*v) + half(t)).fold(0.0, f64::max);
             let left = marks.iter().map(|(v, t)| spot(*v) - half(t)).fold(f64::INFINITY, f64::min);
             rect.right -= (right - outer.right).max(0.0);
-            rect.left += (outer.left - left).max(0.0);
+            rect.left += (edge - left).max(0.0);
         }
         let spot = |v: f64| rect.left + axis.share(v) * rect.width();
         let apart = |pair: &[(f64, String)]| {

@@ -23,6 +23,10 @@ variance_floor = 1e-3
 [sampler]
 B = 40
 R = 4
+[importance]
+proposal.pi = { dirichlet = 1.0 }
+proposal.mu = { normal = [2.0, 3.0] }
+proposal.sigma2 = { log_normal = [0.0, 1.0] }
 "#;
 
 const LOGISTIC: &str = r#"
@@ -188,7 +192,10 @@ fn the_same_run_gives_the_same_bytes() {
 fn wrong_requests_are_told_what_would_be_right() {
     let place = place();
     place.write("truth.csv", "name,x\nmu.1,0\n");
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 19] = [
+        (&["mix", "--kind", "lppd", "--absolute"], "--absolute has no meaning for a lppd figure"),
+        (&["path", "--setting", "2"], "--setting has no meaning for a path figure"),
+        (&["mix", "--kind", "mixture", "--parameters", "z"], "no column `z`"),
         (&["mix", "--kind", "margnal"], "did you mean `marginal`?"),
         (&["mix", "--parameters", "mu.1.l"], "did you mean `mu.1.1`?"),
         (&["mix", "--parameters", "zeta*"], "there are pi.1"),
@@ -201,7 +208,7 @@ fn wrong_requests_are_told_what_would_be_right() {
         (&["normal", "--kind", "restarts"], "one start each"),
         (&["normal", "--kind", "lppd"], "no LPPD by restarts"),
         (&["logit", "--repeat", "3"], "repeats 1 to 2"),
-        (&["path", "--repeat", "1", "--kind", "marginal"], "--setting"),
+        (&["path", "--repeat", "1", "--kind", "marginal"], "it is a path, and has settings: --setting"),
         (&["mix", "--truth", "mu.1.9=3"], "did you mean `mu.1.1`?"),
         (&["mix", "--truth", "truth.csv"], "no columns parameter and value"),
         (&["mix", "logit", "--kind", "pairs"], "shows one run"),
@@ -275,7 +282,7 @@ fn draws_that_failed_are_left_out_and_said() {
 fn the_default_is_the_figure_that_says_most() {
     let kind = |runs: &[&str]| {
         let sources: Vec<Source> = runs.iter().map(|name| source(name)).collect();
-        plot::default_kind(&sources, &Options::default()).name
+        plot::default_kind(&sources, &Options::default()).unwrap().name
     };
     assert_eq!(
         [kind(&["logit"]), kind(&["path"]), kind(&["mix"]), kind(&["normal"])],

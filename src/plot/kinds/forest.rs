@@ -16,6 +16,7 @@ pub const KIND: Kind = Kind {
     name: "forest",
     about: "medians with 80 % and 95 % intervals: the default for a regression",
     overlays: true,
+    uses: "round parameters truth top xlim",
     applies: |run: &Source| run.coefficients().len() > 1 && run.path().is_none(),
     draw,
 };

@@ -16,6 +16,7 @@ pub const KIND: Kind = Kind {
     name: "marginal",
     about: "densities of one or more parameters; several runs in one panel",
     overlays: true,
+    uses: "round parameters normal log truth top xlim ylim",
     applies: |run: &Source| !run.parameters().is_empty() && run.path().is_none(),
     draw,
 };

@@ -19,6 +19,7 @@ pub const KIND: Kind = Kind {
     name: "pairs",
     about: "every pair of some parameters: densities, contours, correlations",
     overlays: false,
+    uses: "round parameters truth top",
     applies: |run: &Source| run.parameters().len() > 2 && run.path().is_none(),
     draw,
 };

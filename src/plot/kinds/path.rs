@@ -18,6 +18,7 @@ pub const KIND: Kind = Kind {
     name: "path",
     about: "medians and 80 % bands along a path, against log c where a Student-t penalty is varied",
     overlays: false,
+    uses: "parameters absolute log truth top xlim ylim",
     applies: |run: &Source| run.path().is_some(),
     draw,
 };
