@@ -104,20 +104,23 @@ fn source(name: &str) -> Source {
     Source::open(&place.path(name), SearchPath(vec![place.path("")])).unwrap()
 }
 
-/// No text on another, none cut off.
-fn assert_legible(scene: &Scene, theme: &Theme, case: &str) {
-    let texts: Vec<_> = scene.texts().map(|text| (text, theme.box_of(text))).collect();
-    assert!(!texts.is_empty(), "{case}");
+/// Texts that lie on another or are cut off.
+fn illegible(scene: &Scene, theme: &Theme) -> Vec<String> {
+    let texts: Vec<_> = scene.texts().map(|text| (&text.text, theme.box_of(text))).collect();
+    let mut wrong = Vec::new();
     for (i, (text, room)) in texts.iter().enumerate() {
-        assert!(scene.bounds().contains(room, 0.6), "{case}: {:?} leaves the picture: {room:?}", text.text);
-        for (other, space) in &texts[..i] {
-            assert!(!room.overlaps(space, 0.3), "{case}: {:?} lies on {:?}", text.text, other.text);
+        if !scene.bounds().contains(room, 0.6) {
+            wrong.push(format!("{text:?} leaves the picture: {room:?}"));
         }
+        let under = texts[..i].iter().filter(|(_, other)| room.overlaps(other, 0.3));
+        wrong.extend(under.map(|(other, _)| format!("{text:?} lies on {other:?}")));
     }
+    wrong
 }
 
 #[test]
 fn every_kind_draws_legible_pictures_of_all_runs_it_is_for() {
+    let mut wrong: Vec<String> = Vec::new();
     for kind in KINDS {
         let mut drawn = 0;
         for name in runs() {
@@ -133,7 +136,10 @@ fn every_kind_draws_legible_pictures_of_all_runs_it_is_for() {
                 match plot::draw(kind, std::slice::from_ref(&run), &options) {
                     Ok(scene) => {
                         let theme = Theme { width: scene.width, height: scene.height, medium };
-                        assert_legible(&scene, &theme, &case);
+                        assert!(scene.texts().count() > 0, "{case}");
+                        wrong.extend(
+                            illegible(&scene, &theme).into_iter().map(|what| format!("{case}: {what}")),
+                        );
                         drawn += 1;
                     }
                     Err(error) => {
@@ -145,6 +151,7 @@ fn every_kind_draws_legible_pictures_of_all_runs_it_is_for() {
         }
         assert!(drawn > 0, "no run shows a {}", kind.name);
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
