@@ -62,7 +62,7 @@ pub fn plot(args: PlotArgs) -> Result<()> {
     let sources = sources(&args, &search)?;
     let kind = match &args.kind {
         Some(name) => plot::kind(name)?,
-        None => plot::default_kind(&sources, &options),
+        None => plot::default_kind(&sources, &options)?,
     };
     let scene = plot::draw(kind, &sources, &options)?;
     match target {
