@@ -13,11 +13,7 @@ pub fn version(args: &VersionArgs) -> Result<()> {
         let why = if args.machine.simd.is_some() { "--simd" } else { "the best this CPU has" };
         let levels: Vec<&str> = available().map(Level::name).collect();
         let (count, source) = threads(&args.machine);
-        let features = [
-            ("nuts", cfg!(feature = "nuts")),
-            ("openblas", cfg!(feature = "openblas")),
-            ("parquet", cfg!(feature = "parquet")),
-        ];
+        let features = [("openblas", cfg!(feature = "openblas")), ("parquet", cfg!(feature = "parquet"))];
         let features: Vec<&str> = features.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
         out += &format!("kernels   {} ({why}; possible: {})\n", Level::current().name(), levels.join(", "));
         out += &format!("threads   {count} ({source})\n");

@@ -12,7 +12,6 @@ mod logistic;
 mod measure;
 mod mixture;
 mod monte_carlo;
-#[cfg(feature = "nuts")]
 mod nuts;
 mod poisson;
 #[path = "../program/support.rs"]
