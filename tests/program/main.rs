@@ -11,7 +11,6 @@ mod facts;
 mod fetch;
 mod formats;
 mod matrix;
-#[cfg(feature = "nuts")]
 mod methods;
 mod metrics;
 #[cfg(unix)]
