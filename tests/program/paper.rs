@@ -77,7 +77,6 @@ fn wrong_options_say_what_is_right() {
 }
 
 /// In a folder with a blank in its name; everything once, and nothing when called again.
-#[cfg(feature = "nuts")]
 #[test]
 fn the_smoke_setting_makes_all_that_needs_no_real_data_and_makes_it_once() {
     let (place, data) = (Place::new(), toy_data());
