@@ -93,9 +93,7 @@ fn place() -> &'static Place {
 }
 
 fn runs() -> Vec<&'static str> {
-    let mut runs = vec!["mix", "logit", "normal", "path", "weighted", "two", "twelve"];
-    runs.push("chains");
-    runs
+    vec!["mix", "logit", "normal", "path", "weighted", "two", "twelve", "chains"]
 }
 
 fn source(name: &str) -> Source {
