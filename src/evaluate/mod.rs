@@ -62,6 +62,8 @@ impl Bytes for Dealing {
     }
 }
 
+bytes!(Estimate { value, mcse });
+bytes!(ByRestarts { restarts, lppd });
 bytes!(Predictive { log_sums, rows, log_weights, dealing });
 bytes!(Sparsity { coefficients, epsilon, dealing, sums, log_scale });
 bytes!(OnTest { all, by_restarts, most });

@@ -14,6 +14,8 @@ mod matrix;
 #[cfg(feature = "nuts")]
 mod methods;
 mod path;
+#[cfg(unix)]
+mod resume;
 mod scaling;
 mod support;
 mod tables;

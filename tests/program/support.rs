@@ -44,8 +44,13 @@ impl Place {
         self.path(name).exists()
     }
 
-    /// Names in a folder, hidden ones too, sorted.
+    /// Names in a folder, hidden ones too, sorted; but for what a run keeps for itself.
     pub fn list(&self, name: &str) -> Vec<String> {
+        self.list_all(name).into_iter().filter(|name| name != ".npl.lock" && name != ".npl-chunks").collect()
+    }
+
+    /// All names in a folder, sorted.
+    pub fn list_all(&self, name: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(name)).unwrap();
         let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
@@ -56,7 +61,9 @@ impl Place {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_npl"));
         command.current_dir(self.0.path()).args(args).stdin(Stdio::null());
-        for name in ["NPL_DATA", "RAYON_NUM_THREADS", "SLURM_CPUS_PER_TASK"] {
+        for name in
+            ["NPL_DATA", "NPL_SHARDS", "RAYON_NUM_THREADS", "SLURM_CPUS_PER_TASK", "SLURM_ARRAY_TASK_ID"]
+        {
             command.env_remove(name);
         }
         command
