@@ -75,11 +75,11 @@ fn pick(samples: &Samples, count: usize) -> Result<BTreeMap<usize, Vec<Sample>>>
     let (mut picked, mut seen) = (Vec::new(), 0usize);
     samples.rows(|repeat, sample| {
         seen += 1;
-        let place = if picked.len() < count { picked.len() } else { rng.random_range(0..seen) };
-        if place == picked.len() {
-            picked.push((repeat - 1, sample));
-        } else if place < count {
-            picked[place] = (repeat - 1, sample);
+        let row = (repeat.saturating_sub(1), sample);
+        if picked.len() < count {
+            picked.push(row);
+        } else if let Some(place) = picked.get_mut(rng.random_range(0..seen)) {
+            *place = row;
         }
         true
     })?;

@@ -130,6 +130,7 @@ impl Run<'_> {
                 // The first error is the one to tell.
                 _ => drop(keeper.write()),
             }
+            folder.sweep();
         }
         done.map_err(|error| folder.blame(error))
     }

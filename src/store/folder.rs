@@ -124,7 +124,7 @@ impl RunDir {
     }
 
     /// Brings new results to their places, here or where another process was interrupted. Old ones that have no successor
-    /// go, if they have a name that every run may use.
+    /// go, if the old manifest has them, and they have a name that every run may use: a manifest can be anybody's.
     fn finish_swap(&self) -> Result<()> {
         let swap = self.path.join(SWAP);
         if !swap.is_dir() {
@@ -137,11 +137,9 @@ impl RunDir {
         // The manifest is the last to leave: as long as it is there, so may be the others.
         names.sort_by_key(|name| name == MANIFEST);
         if names.iter().any(|name| name == MANIFEST) {
-            let moved = |name: &str| name != MANIFEST && self.listed(&swap, name);
-            for old in usual_names() {
-                if !names.contains(&old) && !moved(&old) {
-                    self.remove(&self.file(&old))?;
-                }
+            let (new, old) = (listed(&swap), listed(&self.path));
+            for name in usual_names().iter().filter(|name| old.contains(name) && !new.contains(name)) {
+                self.remove(&self.file(name))?;
             }
         }
         for name in names {
@@ -150,13 +148,6 @@ impl RunDir {
         self.disk.sync_folder(&self.path).map_err(wrong)?;
         let _ = self.disk.remove_folder(&swap);
         Ok(())
-    }
-
-    /// Whether the manifest in this folder knows of a result.
-    fn listed(&self, folder: &Path, name: &str) -> bool {
-        let text = fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
-        let tree: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-        tree["outputs"].get(name).is_some()
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -222,6 +213,13 @@ impl Drop for RunDir {
     fn drop(&mut self) {
         self.sweep();
     }
+}
+
+/// The results that the manifest in this folder has, sound or not.
+fn listed(folder: &Path) -> Vec<String> {
+    let text = fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
+    let tree: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    tree["outputs"].as_object().map_or(Vec::new(), |outputs| outputs.keys().cloned().collect())
 }
 
 fn hold(disk: &dyn Disk, folder: &Path, shown: &str) -> Result<Lock> {
@@ -503,7 +501,10 @@ mod tests {
         for moved in 0..4 {
             let folder = crate::tempfile::tempdir().unwrap();
             let run = folder.path();
-            for (name, text) in [("samples.npy", "old"), ("report.csv", "old"), ("mine.csv", "mine")] {
+            let before = "{\"outputs\": {\"samples.npy\": \"\", \"report.csv\": \"\", \"mine.csv\": \"\"}}";
+            for (name, text) in
+                [("samples.npy", "old"), ("report.csv", "old"), ("mine.csv", "mine"), (MANIFEST, before)]
+            {
                 fs::write(run.join(name), text).unwrap();
             }
             fs::create_dir(run.join(SWAP)).unwrap();

@@ -619,10 +619,12 @@ fn a_broken_run_directory_is_named() {
     refused(&place, "table", &["table", "r"], &["r/report.json"]);
     place.ok(&["run", "e.toml", "--out", "r"]);
     place.write("r/samples.csv", "");
-    refused(&place, "summary", &["summary", "r"], &["r/samples.csv", "empty"]);
+    refused(&place, "summary", &["summary", "r"], &["r/samples.csv", "0 bytes"]);
+    refused(&place, "summary", &["summary", "r", "--no-verify"], &["r/samples.csv", "empty"]);
     place.ok(&["run", "e.toml", "--out", "r"]);
     place.write("r/samples.csv", place.read("r/samples.csv").replacen("\n1,1,", "\n1,x,", 1));
-    refused(&place, "summary", &["summary", "r"], &["r/samples.csv", "\"x\""]);
+    refused(&place, "summary", &["summary", "r"], &["r/samples.csv", "SHA-256"]);
+    refused(&place, "summary", &["summary", "r", "--no-verify"], &["r/samples.csv", "\"x\""]);
     fs::remove_file(place.path("r/manifest.json")).unwrap();
     refused(&place, "no manifest", &["summary", "r"], &["manifest.json"]);
 }
@@ -640,7 +642,7 @@ fn foreign_names_cannot_drive_a_terminal() {
     place.ok(&[&args[..], &prior[..]].concat()).assert_decent("alpha");
     place.ok(&["run", "e.toml", "--out", "\u{1b}[31mred"]).assert_decent("out");
     let report = place.read("runs/f/report.json").replace("\"f\"", "\"\\u001b[2J|\"");
-    place.write("runs/f/report.json", report);
+    place.write("runs/f/report.json", report).unseal("runs/f");
     place.ok(&["table", "runs/f"]).assert_decent("table");
     let markdown = place.ok(&["table", "runs/f", "--format", "markdown"]);
     markdown.assert_decent("markdown");
@@ -800,7 +802,7 @@ fn a_full_standard_output_is_a_failure_that_names_it() {
         assert!(stderr.contains("standard output"), "{args:?}: {stderr}");
         assert_decent(args[0], &stderr);
     }
-    assert!(!place.exists("runs/good"), "draws that could not be delivered are no result");
+    assert_eq!(place.list("runs/good"), [""; 0], "draws that could not be delivered are no result");
 }
 
 #[test]

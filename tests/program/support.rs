@@ -40,6 +40,16 @@ impl Place {
         fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     }
 
+    /// Makes the manifest of a run one that knows nothing of the bytes of its results: they can be changed for a test.
+    pub fn unseal(&self, run: &str) -> &Place {
+        let name = format!("{run}/manifest.json");
+        let mut manifest: serde_json::Value = serde_json::from_str(&self.read(&name)).unwrap();
+        let entries = manifest.as_object_mut().unwrap();
+        ["sizes", "checksum"].iter().for_each(|key| drop(entries.remove(*key)));
+        entries.insert("outputs".to_owned(), serde_json::json!({}));
+        self.write(&name, manifest.to_string())
+    }
+
     pub fn exists(&self, name: &str) -> bool {
         self.path(name).exists()
     }
