@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub trait Bytes: Sized {
     fn put(&self, out: &mut Vec<u8>);
@@ -115,6 +116,16 @@ impl<T: Bytes> Bytes for Option<T> {
 
     fn take(from: &mut &[u8]) -> Option<Option<T>> {
         Some(if bool::take(from)? { Some(T::take(from)?) } else { None })
+    }
+}
+
+impl<T: Bytes> Bytes for Arc<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.as_ref().put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Arc<T>> {
+        T::take(from).map(Arc::new)
     }
 }
 

@@ -24,7 +24,8 @@ Start here:
   npl run my.toml             posterior draws, evaluation, run directory
   npl summary runs/gmm        what came out
 
-Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 too many failed draws, 130 interrupted.")]
+Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 too many failed draws, 130 interrupted, 143 terminated or out
+of its time limit (what was made is kept; --resume goes on).")]
 pub struct Cli {
     #[command(flatten)]
     pub version: VersionArgs,
@@ -53,8 +54,31 @@ Examples:
   npl run configs/gmm_toy.toml
   npl run configs/gmm_toy.toml --set sampler.B=500 --set sampler.R=5 --out runs/quick
   npl run configs/gmm_toy.toml --samples - | head -3
-  npl run configs/gmm_toy.toml --quiet --json | jq .metrics.lppd.mean")]
+  npl run configs/gmm_toy.toml --quiet --json | jq .metrics.lppd.mean
+  npl run big.toml --resume --time-limit 3h50m     as often as it takes
+  npl run big.toml --more 2000                     more draws for a finished run
+  npl run big.toml --shard 3/40                    one of 40 parts; `npl merge runs/big` joins them")]
     Run(RunArgs),
+    /// Join the shards of a run that was split over machines
+    #[command(after_help = "\
+Examples:
+  npl merge runs/big                   all shards are in one folder
+  npl merge a b c --out runs/big       each is in its own
+
+The result is what one machine would have written, times aside. Data files are needed as for the run.")]
+    Merge(MergeArgs),
+    /// Make some draws of a finished run again, and compare every bit
+    #[command(after_help = "\
+Examples:
+  npl verify runs/gmm_toy
+  npl verify runs/gmm_toy --draws 100")]
+    Verify(VerifyArgs),
+    /// Show how one draw was made: weights, pseudo-samples, restarts, why each search ended
+    #[command(after_help = "\
+Examples:
+  npl explain runs/gmm_toy --draw 17
+  npl explain runs/gmm_toy --draw 17 --repeat 2")]
+    Explain(ExplainArgs),
     /// Validate an experiment, print it resolved, and estimate its cost
     #[command(after_help = "\
 Examples:
@@ -184,9 +208,23 @@ pub struct RunArgs {
     /// Run directory [default: runs/<name>]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace the results of another experiment in the run directory
-    #[arg(long)]
+    /// Replace what is in the run directory, when the new results are there
+    #[arg(long, conflicts_with_all = ["resume", "more"])]
     pub force: bool,
+    /// Go on with a run that was interrupted, or give a finished one more draws by a larger sampler.B; starts where nothing
+    /// is there yet
+    #[arg(long)]
+    pub resume: bool,
+    /// So many more draws than the finished run has; implies --resume
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true, conflicts_with = "shard")]
+    pub more: Option<u32>,
+    /// Only part I of N, counted from 1; `auto` asks the scheduler, `auto/N` for I only
+    #[arg(long, value_name = "I/N", conflicts_with = "samples", conflicts_with = "json")]
+    pub shard: Option<String>,
+    /// Stop after this time (90s, 45m, 3h50m), keep what was made, and exit with 143
+    #[arg(long, value_name = "TIME", value_parser = super::commands::time)]
+    pub time_limit: Option<std::time::Duration>,
     /// Also write the draws here as CSV; `-` is standard output
     #[arg(long, value_name = "-")]
     pub samples: Option<String>,
@@ -202,6 +240,75 @@ pub struct RunArgs {
 }
 
 #[derive(Args)]
+pub struct MergeArgs {
+    /// Folders with shards
+    #[arg(required = true, value_name = "DIR")]
+    pub shards: Vec<PathBuf>,
+    /// Run directory [default: the folder, if there is one only]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace what is in the run directory, when the new results are there
+    #[arg(long)]
+    pub force: bool,
+    /// Where data files are looked for first; then $NPL_DATA, ./data and the current folder
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// How parameters are named: mu.1.2 or mu[1,2]
+    #[arg(long, value_enum, default_value_t)]
+    pub names: NameStyle,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+pub struct VerifyArgs {
+    /// Run directory
+    pub run: PathBuf,
+    /// So many draws, picked at random; of NUTS, the chains that they are in
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true)]
+    pub draws: u32,
+    /// Where data files are looked for first; then $NPL_DATA, ./data and the current folder
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+#[derive(Args)]
+pub struct ExplainArgs {
+    /// Run directory
+    pub run: PathBuf,
+    /// Which draw, counted from 1
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub draw: u64,
+    /// Which repeat, counted from 1; of a path, which setting
+    #[arg(long, value_name = "R", default_value_t = 1, allow_negative_numbers = true)]
+    pub repeat: usize,
+    /// So many of the largest weights, and of the restarts
+    #[arg(long, value_name = "K", default_value_t = 10, allow_negative_numbers = true)]
+    pub top: usize,
+    /// Where data files are looked for first; then $NPL_DATA, ./data and the current folder
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+}
+
+/// How a finished run is read.
+#[derive(Args)]
+pub struct ReadArgs {
+    /// Do not check files against the manifest
+    #[arg(long)]
+    pub no_verify: bool,
+}
+
+#[derive(Args)]
 pub struct CheckArgs {
     /// Experiment file
     #[arg(required_unless_present = "schema")]
@@ -211,6 +318,9 @@ pub struct CheckArgs {
     /// Print the JSON schema of experiment files instead
     #[arg(long)]
     pub schema: bool,
+    /// Say into how many shards of so many minutes each the run could be cut, on machines like this one
+    #[arg(long, value_name = "M", allow_negative_numbers = true, value_parser = super::commands::minutes)]
+    pub shard_minutes: Option<f64>,
 }
 
 #[derive(Args)]
@@ -243,6 +353,8 @@ pub struct SummaryArgs {
     /// Align the components of a mixture over draws first, as `npl relabel` does
     #[arg(long)]
     pub relabel: bool,
+    #[command(flatten)]
+    pub reading: ReadArgs,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -334,6 +446,8 @@ pub struct TableArgs {
     /// Run directories
     #[arg(required = true)]
     pub runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadArgs,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -18,8 +18,10 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
     /// The reader of our standard output has gone away, which is its right.
     ClosedPipe,
-    /// SIGINT, SIGTERM or SIGHUP.
+    /// Told to stop before it was done.
     Interrupted,
+    /// The same, by whom, and how to go on; with the exit code that says so.
+    Stopped(String, u8),
     /// The run could not go on for another reason.
     Failed(String),
     /// The run finished, but too many of its draws failed.
@@ -39,7 +41,7 @@ impl Error {
         }
     }
 
-    /// 0 done, 1 the run failed, 2 the input is wrong, 3 too many failed draws, 130 interrupted.
+    /// 0 done, 1 the run failed, 2 the input is wrong, 3 too many failed draws, 130 interrupted, 143 terminated.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Config(_) | Error::Input(_) => 2,
@@ -47,6 +49,7 @@ impl Error {
             Error::FailedDraws(_) => 3,
             Error::ClosedPipe => 0,
             Error::Interrupted => 130,
+            Error::Stopped(_, code) => *code,
         }
     }
 }
@@ -63,6 +66,7 @@ impl fmt::Display for Error {
             }
             Error::ClosedPipe => f.write_str("the reader of standard output has closed it"),
             Error::Interrupted => f.write_str("interrupted; no result file was written"),
+            Error::Stopped(message, _) => f.write_str(message),
         }
     }
 }

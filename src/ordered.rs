@@ -13,8 +13,9 @@ use crate::error::{Error, Result};
 /// Items that may wait, made but not yet taken, for one before them that takes longer.
 const AHEAD: u64 = 512;
 
-/// Items `range`, in order, into `sink`, made in blocks of `size` by all threads of `pool`. `make` answers `None` when it
-/// was told to halt. Ends early with [`Error::Interrupted`] when `cancel` is set, or with the error of the sink.
+/// Items `range`, in order, into `sink`, made in blocks of `size` by all threads of `pool`. Ends early with the error of the
+/// sink, whereupon `make` is told to halt and answers `None`; or, when `cancel` is set, with [`Error::Interrupted`]: no block
+/// is begun any more, and those that are in the making are finished and taken.
 pub fn in_order<T: Send>(
     range: Range<u64>,
     size: u64,
@@ -25,8 +26,9 @@ pub fn in_order<T: Send>(
 ) -> Result<()> {
     let threads = pool.current_num_threads();
     let stop = AtomicBool::new(false);
-    let halted = || stop.load(Ordering::Relaxed) || cancel.load(Ordering::Relaxed);
-    let queue = Queue::new(range, size, threads as u64);
+    let halted = || stop.load(Ordering::Relaxed);
+    let queue = Queue::new(range, size, threads as u64, cancel);
+    let blocks = queue.state().blocks;
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -64,7 +66,7 @@ pub fn in_order<T: Send>(
             waiting.insert(b, items);
             while let Some(items) = waiting.remove(&due) {
                 due += 1;
-                if outcome.is_ok() && !halted() {
+                if outcome.is_ok() {
                     outcome = items.into_iter().try_for_each(&mut sink);
                     stop.store(outcome.is_err(), Ordering::Relaxed);
                 }
@@ -72,14 +74,15 @@ pub fn in_order<T: Send>(
             }
         }
         outcome?;
-        if cancel.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+        if due < blocks { Err(Error::Interrupted) } else { Ok(()) }
     })
 }
 
 /// The blocks still to be made. Workers run ahead of the sink, but only so far: what waits for its turn is in memory.
-struct Queue {
+struct Queue<'a> {
     range: Range<u64>,
     size: u64,
+    cancel: &'a AtomicBool,
     state: Mutex<QueueState>,
     moved: Condvar,
 }
@@ -92,11 +95,12 @@ struct QueueState {
     blocks: u64,
 }
 
-impl Queue {
-    fn new(range: Range<u64>, size: u64, threads: u64) -> Queue {
+impl Queue<'_> {
+    fn new(range: Range<u64>, size: u64, threads: u64, cancel: &AtomicBool) -> Queue<'_> {
         let blocks = (range.end - range.start).div_ceil(size);
         let limit = (AHEAD / size).max(4 * threads);
-        Queue { range, size, state: Mutex::new(QueueState { next: 0, limit, blocks }), moved: Condvar::new() }
+        let state = Mutex::new(QueueState { next: 0, limit, blocks });
+        Queue { range, size, cancel, state, moved: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
@@ -110,7 +114,9 @@ impl Queue {
             state = self.moved.wait(state).expect("nothing panics while it is held");
         }
         let b = state.next;
-        (b < state.blocks.min(state.limit)).then(|| {
+        // Under the lock: after one block that is not begun none is, or those behind it would be made in vain.
+        let go_on = !self.cancel.load(Ordering::Relaxed);
+        (go_on && b < state.blocks.min(state.limit)).then(|| {
             state.next += 1;
             let start = self.range.start + b * self.size;
             (b, start..(start + self.size).min(self.range.end))
@@ -126,7 +132,7 @@ impl Queue {
 
 /// Closes the queue when a worker ends for whatever reason, or others might wait for a block that never comes. One that
 /// ends because there are no more blocks does no harm.
-struct ClosedAtTheEnd<'a>(&'a Queue);
+struct ClosedAtTheEnd<'a>(&'a Queue<'a>);
 
 impl Drop for ClosedAtTheEnd<'_> {
     fn drop(&mut self) {
@@ -141,7 +147,8 @@ mod tests {
 
     #[test]
     fn workers_run_ahead_of_the_sink_only_so_far() {
-        let queue = Queue::new(10..1_000_010, 2, 1);
+        let never = AtomicBool::new(false);
+        let queue = Queue::new(10..1_000_010, 2, 1, &never);
         let ahead: Vec<_> = std::iter::from_fn(|| queue.claim(false)).collect();
         assert_eq!(ahead.len() as u64, AHEAD / 2);
         assert_eq!((ahead[0].clone(), ahead[1].clone()), ((0, 10..12), (1, 12..14)));
@@ -154,7 +161,34 @@ mod tests {
             drop(ClosedAtTheEnd(&queue));
             assert_eq!(waiting.join().unwrap(), None);
         });
-        let last = Queue::new(0..5, 2, 1);
+        let last = Queue::new(0..5, 2, 1, &never);
         assert_eq!((0..4).map_while(|_| last.claim(true)).last(), Some((2, 4..5)));
+    }
+
+    /// Blocks that were begun are taken, all of them; none is begun after that.
+    #[test]
+    fn what_is_in_the_making_is_finished() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let (cancel, made) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        let mut taken = Vec::new();
+        let make = |ids: Range<u64>, _: &(dyn Fn() -> bool + Sync)| {
+            if ids.start == 40 {
+                cancel.store(true, Ordering::Relaxed);
+            }
+            made.lock().unwrap().extend(ids.clone());
+            Some(ids.collect())
+        };
+        let ended = in_order(0..1000, 4, &pool, &cancel, make, |i| {
+            taken.push(i);
+            Ok(())
+        });
+        assert!(matches!(ended, Err(Error::Interrupted)));
+        let mut made = made.into_inner().unwrap();
+        made.sort_unstable();
+        assert_eq!(taken, made);
+        assert!(taken.len() >= 44 && taken.len() < 100 && taken.iter().copied().eq(0..taken.len() as u64));
+        let all =
+            in_order(0..3, 4, &pool, &AtomicBool::new(false), |ids, _| Some(ids.collect()), |_: u64| Ok(()));
+        assert!(all.is_ok());
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use crate::bytes::Bytes;
 use crate::config::printable;
 use crate::data::files::open;
 use crate::error::{Error, Result};
@@ -21,6 +22,20 @@ pub struct PathPoint {
     pub quantiles: [f64; 3],
     /// Share of draws near zero.
     pub near_zero: f64,
+}
+
+impl Bytes for PathPoint {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.parameter.put(out);
+        self.quantiles.iter().chain([&self.near_zero]).for_each(|value| value.put(out));
+    }
+
+    fn take(from: &mut &[u8]) -> Option<PathPoint> {
+        let parameter = String::take(from)?;
+        let mut next = || f64::take(from);
+        let quantiles = [next()?, next()?, next()?];
+        Some(PathPoint { parameter, quantiles, near_zero: next()? })
+    }
 }
 
 /// The draws of one setting that did not fail, row after row.

@@ -53,6 +53,12 @@ impl Purpose {
     }
 }
 
+/// All versions, as part of the identity of a run.
+pub fn versions() -> String {
+    let of = |purpose: Purpose| String::from_utf8_lossy(purpose.version()).into_owned();
+    [of(Purpose::Data), of(Purpose::Weights)].join(", ")
+}
+
 /// All randomness of one repeat. Repeat i of seed s is repeat 0 of seed s + i, so that one repeat of a long run
 /// can be run again alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -55,6 +55,7 @@ pub struct ElboPoint {
     pub change_median: f64,
 }
 
+bytes!(MeanField { mean, log_sd });
 bytes!(ElboPoint { iteration, elbo, change_mean, change_median });
 
 /// A fit.

@@ -2,13 +2,14 @@
 //! Nothing is kept but sums: draws are as many as one likes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::bytes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::init::{Dist, normalise, variate};
 use crate::math::log_add_exp;
 use crate::math::{log_dirichlet_constant, log_normal_density};
@@ -148,6 +149,7 @@ pub struct WeightSums {
     log_sum_squares: f64,
 }
 
+bytes!(Weights { draws, ess, largest, log_evidence, kept });
 bytes!(WeightSums { draws, kept, max, log_sum, log_sum_squares });
 
 impl Default for WeightSums {
@@ -175,6 +177,16 @@ impl WeightSums {
         self.log_sum_squares = log_add_exp(self.log_sum_squares, next.log_sum_squares);
     }
 
+    /// The largest log weight.
+    pub fn largest(&self) -> f64 {
+        self.max
+    }
+
+    /// The same weights, of which so many were kept.
+    pub fn with_kept(self, kept: u64) -> WeightSums {
+        WeightSums { kept, ..self }
+    }
+
     pub fn weights(&self) -> Weights {
         Weights {
             draws: self.draws,
@@ -186,11 +198,13 @@ impl WeightSums {
     }
 }
 
-/// How many draws, of what, by whom.
+/// Which draws, of what, by whom.
 pub struct Weighing<'a> {
     pub joint: &'a dyn Joint,
     pub proposal: &'a Proposal,
-    pub draws: u64,
+    pub draws: Range<u64>,
+    /// The largest log weight of the draws before them, as far as it is known.
+    pub largest: f64,
     pub seed: Seed,
     pub pool: &'a ThreadPool,
     pub cancel: &'a AtomicBool,
@@ -204,10 +218,10 @@ impl Weighing<'_> {
         per_draw: impl Fn(&[f64]) -> T + Sync,
         mut sink: impl FnMut(u64, f64, Option<WeightedDraw<T>>) -> Result<()>,
     ) -> Result<()> {
-        let Weighing { joint, proposal, draws, seed, pool, cancel } = *self;
+        let Weighing { joint, proposal, seed, pool, cancel, .. } = *self;
         // The largest log weight that the sink has seen. Threads may read an old one: it is only smaller, so that they keep
         // more, and the sink, which goes by the order of the draws, decides.
-        let largest = AtomicU64::new(f64::NEG_INFINITY.to_bits());
+        let largest = AtomicU64::new(self.largest.to_bits());
         let make = |index: u64| {
             let theta = proposal.draw(&mut seed.stream(Purpose::Proposal, index, 0));
             let log_joint = joint.log_density(&theta, None);
@@ -217,9 +231,9 @@ impl Weighing<'_> {
             let draw = counts.then(|| WeightedDraw { result: per_draw(&theta), theta, log_joint });
             (index, log_weight, draw)
         };
-        let mut max = f64::NEG_INFINITY;
+        let mut max = self.largest;
         in_order(
-            0..draws,
+            self.draws.clone(),
             BLOCK,
             pool,
             cancel,
@@ -229,12 +243,6 @@ impl Weighing<'_> {
                 largest.store(max.to_bits(), Ordering::Relaxed);
                 sink(index, log_weight, draw.filter(|_| log_weight > max - NEGLIGIBLE))
             },
-        )?;
-        if max == f64::NEG_INFINITY {
-            return Err(Error::Failed(
-                "no draw from the proposal has any weight: it misses the posterior".into(),
-            ));
-        }
-        Ok(())
+        )
     }
 }

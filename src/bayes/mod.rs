@@ -6,6 +6,7 @@ pub mod convergence;
 pub mod importance;
 pub mod nuts;
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use rand::distr::Distribution;
@@ -109,12 +110,13 @@ impl Posterior<'_> {
         advi::fit(self, tuning, start, rng, pool, cancel)
     }
 
-    /// Draws from all chains, chain by chain, into `sink`.
+    /// Draws from the chains that are wanted, chain by chain, into `sink`.
     pub fn nuts(&self, plan: &ChainPlan, mut sink: impl FnMut(ChainDraw) -> Result<()>) -> Result<()> {
-        let ChainPlan { tuning, draws, init, seed, threads, cancel } = *plan;
+        let ChainPlan { tuning, draws, init, seed, threads, cancel, .. } = *plan;
+        let wanted = plan.wanted.clone();
         let start = |chain: usize| self.start(init, &mut seed.stream(Purpose::Chain, chain as u64, 1));
         let draws = draws / tuning.chains;
-        let chains = nuts::Chains { target: self, tuning, draws, seed, threads, cancel };
+        let chains = nuts::Chains { target: self, tuning, wanted, draws, seed, threads, cancel };
         let mut gradient = vec![0.0; self.dim()];
         chains.sample(start, |step| {
             let log_density = self.evaluate(&step.u, &mut gradient);
@@ -143,9 +145,11 @@ pub struct ChainTuning {
 }
 
 /// Chains of NUTS to be run.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct ChainPlan<'a> {
     pub tuning: ChainTuning,
+    /// Which of them, counted from 0: those of a run that was interrupted may be there already.
+    pub wanted: Range<usize>,
     /// Over all chains.
     pub draws: usize,
     /// Where chains begin, if not anywhere.

@@ -107,7 +107,7 @@ fn base_sds(config: &Path, args: &AlphaArgs) -> Result<(Vec<(String, f64)>, Trun
 
 /// The run with n = 0, for each α.
 fn simulate(config: &Path, args: &AlphaArgs) -> Result<String> {
-    let pool = pool(&args.overrides)?;
+    let pool = pool(&args.overrides.machine)?;
     let titles = ["parameter", "alpha", "mean", "sd", "2.5 %", "10 %", "50 %", "90 %", "97.5 %"];
     let mut rows = vec![titles.map(String::from).to_vec()];
     let mut by_value = Vec::new();

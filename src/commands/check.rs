@@ -17,6 +17,7 @@ use npl::data::prepare::{Dummies, Notes};
 use npl::kernel::Level;
 use npl::math::{mean, sd};
 use npl::method::Effort;
+use npl::run::most_shards;
 use npl::samples::{Format, STATISTICS, STRIP};
 use npl::study::{Study, Trial};
 
@@ -38,16 +39,16 @@ pub fn check(args: CheckArgs) -> Result<()> {
         return print((serde_json::to_string_pretty(npl::experiment::schema())? + "\n").as_bytes());
     };
     let study = load(&config, &args.overrides, &[])?;
-    let pool = pool(&args.overrides)?;
+    let pool = pool(&args.overrides.machine)?;
     let mut out = toml::to_string(&study.experiment)?;
     out += "\n";
-    for line in facts(&study, pool)? {
+    for line in facts(&study, pool, args.shard_minutes)? {
         out += &format!("# {}\n", printable(&line));
     }
     print(out.as_bytes())
 }
 
-fn facts(study: &Study, pool: rayon::ThreadPool) -> Result<Vec<String>> {
+fn facts(study: &Study, pool: rayon::ThreadPool, shard_minutes: Option<f64>) -> Result<Vec<String>> {
     let trial = study.trial(0)?;
     let names = study.parameters(&trial);
     let p = names.len();
@@ -80,10 +81,19 @@ fn facts(study: &Study, pool: rayon::ThreadPool) -> Result<Vec<String>> {
     let pseudo = (threads * block) as f64 * pseudo_cells(&trial);
     let cells = data_cells(study, &trial) + weights(study, &trial, threads) + waiting;
     let memory = 8.0 * (cells as f64 + pseudo);
-    match study.inference().effort(&study.experiment) {
-        Effort::Draws => lines.push(format!("time        {}", bootstrap_cost(study, trial, pool)?)),
-        effort => lines.extend(conventional_cost(study, &trial, effort)?),
-    }
+    let total = match study.inference().effort(&study.experiment) {
+        Effort::Draws => {
+            let (said, total) = bootstrap_cost(study, trial, pool)?;
+            lines.push(format!("time        {said}"));
+            total
+        }
+        effort => {
+            let (said, total) = conventional_cost(study, &trial, effort)?;
+            lines.extend(said);
+            Some(total)
+        }
+    };
+    lines.extend(shard_minutes.map(|minutes| shards(study, total, minutes)));
     let unused = study.unused();
     if !unused.is_empty() {
         lines.push(format!(
@@ -110,6 +120,18 @@ fn facts(study: &Study, pool: rayon::ThreadPool) -> Result<Vec<String>> {
         lines.push(format!("{samples:<11} {size}"));
     }
     Ok(lines)
+}
+
+/// Into how many shards of so many minutes a run of so many seconds could be cut.
+fn shards(study: &Study, total: Option<f64>, minutes: f64) -> String {
+    let Some(total) = total else { return "shards      not known: neither is the time".to_owned() };
+    let most = most_shards(study);
+    let count = ((total / (60.0 * minutes)).ceil().max(1.0) as usize).min(most);
+    let each = seconds(total / count as f64);
+    let limit = if count == most { " (it cannot be cut in more)" } else { "" };
+    format!(
+        "shards      {count} of about {each} each{limit}: --array=1-{count}, `npl run … --shard auto/{count}`"
+    )
 }
 
 /// Cells of the columns that are used: the rows of both parts, their layout for the kernels, and what they are split from.
@@ -252,7 +274,7 @@ fn short(seconds: f64) -> String {
 
 /// What can be said of a cost that depends on the shape of a posterior: what one evaluation of it takes, and how many
 /// there will be.
-fn conventional_cost(study: &Study, trial: &Trial, effort: Effort) -> Result<Vec<String>> {
+fn conventional_cost(study: &Study, trial: &Trial, effort: Effort) -> Result<(Vec<String>, f64)> {
     let posterior = trial.posterior()?;
     let origin = vec![0.0; posterior.dim()];
     let mut gradient = origin.clone();
@@ -265,29 +287,35 @@ fn conventional_cost(study: &Study, trial: &Trial, effort: Effort) -> Result<Vec
     let (rounds, draws) = (study.rounds(), study.draws());
     let each = format!("the posterior density and its gradient take {}", short(one));
     let mut lines = vec![format!("time        {each}")];
-    match effort {
-        Effort::Draws => {}
+    let total = match effort {
+        Effort::Draws => 0.0,
         Effort::Trajectories { count, longest, chains, then_draws } => {
             let parallel = chains.min(std::thread::available_parallelism().map_or(1, |n| n.get())) as f64;
-            let most = seconds(one * (count * rounds) as f64 * longest as f64 / parallel);
+            let total = one * (count * rounds) as f64 * longest as f64 / parallel;
+            let most = seconds(total);
             lines.push(format!(
                 "            {count} trajectories of 1 to {longest} gradients a repeat: at most {most} in all"
             ));
             let then = format!("            then {draws} bootstrap draws x {}", counted(rounds, "repeat"));
             lines.extend(then_draws.then_some(then));
+            total
         }
         Effort::Gradients(gradients) => {
-            let most = seconds(one * (gradients * rounds) as f64);
+            let total = one * (gradients * rounds) as f64;
+            let most = seconds(total);
             lines.push(format!(
                 "            at most {gradients} of them a repeat: {most} in all on one thread"
             ));
+            total
         }
         Effort::Densities => {
-            let most = seconds(one * (draws * rounds) as f64);
+            let total = one * (draws * rounds) as f64;
+            let most = seconds(total);
             lines.push(format!("            a density for each draw: at most {most} in all on one thread"));
+            total
         }
-    }
-    Ok(lines)
+    };
+    Ok((lines, total))
 }
 
 /// What is known of the cost of a draw, in seconds.
@@ -301,7 +329,11 @@ enum Pace {
 
 /// How long the bootstrap will take. Nothing here ends a search, so the thread that times them is left to itself when
 /// patience is at its end, and goes with the process.
-fn bootstrap_cost(study: &Study, trial: Arc<Trial>, pool: rayon::ThreadPool) -> Result<String> {
+fn bootstrap_cost(
+    study: &Study,
+    trial: Arc<Trial>,
+    pool: rayon::ThreadPool,
+) -> Result<(String, Option<f64>)> {
     let (threads, draws) = (pool.current_num_threads(), study.draws());
     let all = (draws * study.rounds()) as f64;
     let (say, heard) = channel();
@@ -319,7 +351,12 @@ fn bootstrap_cost(study: &Study, trial: Arc<Trial>, pool: rayon::ThreadPool) -> 
     let on = format!("on {threads} threads");
     let kernels = format!("({} kernels)", Level::current().name());
     let patience = seconds(PATIENCE.as_secs_f64());
-    Ok(match pace {
+    let total = match pace {
+        None => None,
+        Some(Pace::Begun) => Some(begun.elapsed().as_secs_f64() * all / threads.min(draws) as f64),
+        Some(Pace::AtMost(one) | Pace::About(one)) => Some(one * all),
+    };
+    let said = match pace {
         None => format!("not known: what the draws start from is not found within {patience}"),
         Some(Pace::Begun) => {
             let first = threads.min(draws);
@@ -335,7 +372,8 @@ fn bootstrap_cost(study: &Study, trial: Arc<Trial>, pool: rayon::ThreadPool) -> 
         Some(Pace::About(one)) => {
             format!("about {} {on}, {} a draw {kernels}", seconds(one * all), short(one))
         }
-    })
+    };
+    Ok((said, total))
 }
 
 /// Times the first draws of the real thing, more and more of them.

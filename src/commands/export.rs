@@ -14,7 +14,7 @@ use npl::samples::quoted;
 use npl::store::{self, AtomicFile};
 use npl::study::ReadyTrial;
 
-use super::run::interruptible;
+use super::stop::{Leaves, Minder};
 use super::{load, pool, print};
 use crate::cli::ExportArgs;
 
@@ -23,6 +23,15 @@ const FILES: [&str; 6] = ["train.csv", "test.csv", "weights.csv", "pseudo.csv", 
 const RESPONSE: &str = "response__";
 
 pub fn export(args: ExportArgs) -> Result<()> {
+    let minder = Minder::new(Leaves::default(), None)?;
+    let cancel = minder.cancel.clone();
+    write(args, &cancel).map_err(|error| match error.downcast::<Error>() {
+        Ok(error) => minder.explain(error).into(),
+        Err(error) => error,
+    })
+}
+
+fn write(args: ExportArgs, cancel: &AtomicBool) -> Result<()> {
     let study = load(&args.config, &args.overrides, &[])?;
     if !(1..=study.repeats()).contains(&args.repeat) {
         let message =
@@ -36,9 +45,8 @@ pub fn export(args: ExportArgs) -> Result<()> {
         return Err(Error::input(message).into());
     }
     refuse_other_files(&args.out, args.force)?;
-    let cancel = interruptible()?;
-    let trial = study.trial(args.repeat - 1)?.scheme(&pool(&args.overrides)?, &cancel)?;
-    let folder = Folder { path: &args.out, cancel: &cancel };
+    let trial = study.trial(args.repeat - 1)?.scheme(&pool(&args.overrides.machine)?, cancel)?;
+    let folder = Folder { path: &args.out, cancel };
     std::fs::create_dir_all(&args.out).map_err(|e| Error::write(&args.out, e))?;
     folder.data("train.csv", &trial.train)?;
     if let Some(test) = &trial.test {

@@ -2,19 +2,25 @@
 
 mod alpha;
 mod check;
+mod explain;
 mod export;
+mod merge;
 #[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
 mod plot;
 mod relabel;
 mod run;
 mod samples;
+mod shard;
+mod stop;
 mod summary;
 mod table;
 mod text;
+mod verify;
 mod version;
 
 use std::io::{Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::CommandFactory;
@@ -25,17 +31,21 @@ use npl::experiment::Experiment;
 use npl::kernel::Level;
 use npl::model::STARTERS;
 use npl::report::Report;
+use npl::run::simd_class;
 use npl::samples::Samples;
-use npl::store;
+use npl::store::{self, Manifest};
 use npl::study::Study;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::cli::{Cli, Command, MachineArgs, Overrides};
+use crate::cli::{Cli, Command, MachineArgs, Overrides, ReadArgs};
 
 pub fn dispatch(cli: Cli) -> Result<()> {
     let Some(command) = cli.command else { return version::version(&cli.version) };
     match command {
         Command::Run(args) => run::run(args),
+        Command::Merge(args) => merge::merge(args),
+        Command::Verify(args) => verify::verify(args),
+        Command::Explain(args) => explain::explain(args),
         Command::Check(args) => check::check(args),
         Command::Export(args) => export::export(args),
         Command::New { model } => new(&model),
@@ -99,13 +109,97 @@ fn open_draws(run: &Path) -> Result<Samples> {
 /// An experiment file with its overrides, checked and with its data read.
 fn load(config: &Path, overrides: &Overrides, more: &[String]) -> Result<Study> {
     pin(&overrides.machine)?;
+    let (document, experiment) = read(config, overrides, more)?;
+    Ok(Study::new(document, experiment, SearchPath::new(overrides.data_dir.as_deref()))?)
+}
+
+/// An experiment file with its overrides, as it stands.
+fn read(config: &Path, overrides: &Overrides, more: &[String]) -> Result<(Document, Experiment)> {
     let shown = config.display().to_string();
     let text = read_text(config)?;
     let seed = overrides.seed.map(|seed| format!("seed={seed}"));
     let sets: Vec<String> = overrides.set.iter().cloned().chain(seed).chain(more.iter().cloned()).collect();
     let document = Document::parse(&shown, &text, &sets).map_err(Error::from)?;
+    let experiment = document.decode().map_err(Error::from)?;
+    Ok((document, experiment))
+}
+
+/// The experiment of a run, from its resolved text, which `shown` is the place of.
+fn load_resolved(shown: &str, text: &str, data_dir: Option<&Path>, more: &[String]) -> Result<Study> {
+    let document = Document::parse(shown, text, more).map_err(Error::from)?;
     let experiment: Experiment = document.decode().map_err(Error::from)?;
-    Ok(Study::new(document, experiment, SearchPath::new(overrides.data_dir.as_deref()))?)
+    Ok(Study::new(document, experiment, SearchPath::new(data_dir))?)
+}
+
+/// A finished run as it was made: its manifest, and its experiment with the data read again. Kernels of the class that made
+/// it are pinned; data that have changed since are refused.
+fn load_run(run: &Path, data_dir: Option<&Path>, machine: &MachineArgs) -> Result<(Manifest, Study)> {
+    let manifest = store::read_manifest(run)?;
+    let shown = printable(&run.display().to_string());
+    if manifest.npl != env!("CARGO_PKG_VERSION") {
+        let message =
+            format!("{shown} was written by npl {}, and this is {}", manifest.npl, env!("CARGO_PKG_VERSION"));
+        return Err(Error::input(message).into());
+    }
+    pin_class(simd_class(&manifest.simd), machine)?;
+    let config = store::file_of(run, store::CONFIG)?;
+    let text = read_text(&config)?;
+    let study = load_resolved(&config.display().to_string(), &text, data_dir, &[])?;
+    let mut pairs = study.inputs().iter().zip(&manifest.inputs);
+    if let Some((now, _)) = pairs.find(|(now, then)| now.sha256 != then.sha256) {
+        let message = format!("{} has changed since {shown} was made of it", printable(&now.path));
+        return Err(Error::input(message).into());
+    }
+    Ok((manifest, study))
+}
+
+/// Kernels that round as these do, unless others are asked for.
+fn pin_class(class: &str, machine: &MachineArgs) -> Result<()> {
+    pin(machine)?;
+    if machine.simd.is_none() && class == simd_class(Level::Plain.name()) {
+        let _ = Level::Plain.pin();
+    }
+    let ours = simd_class(Level::current().name());
+    if ours != class {
+        let message = format!("it was made on a SIMD level of {{{class}}}, and this is one of {{{ours}}}");
+        return Err(Error::input(message).into());
+    }
+    Ok(())
+}
+
+/// Files of runs are read without being checked, if that is asked for.
+fn reading(args: &ReadArgs) {
+    if args.no_verify {
+        store::believe_all();
+    }
+}
+
+/// `90`, `90s`, `45m`, `3h50m`, `1d`.
+pub fn time(text: &str) -> std::result::Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time such as 90s, 45m or 3h50m");
+    let (mut total, mut digits) = (0u64, String::new());
+    for c in text.chars().chain(text.ends_with(|c: char| c.is_ascii_digit()).then_some('s')) {
+        let unit = match c {
+            '0'..='9' => {
+                digits.push(c);
+                continue;
+            }
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            _ => return Err(wrong()),
+        };
+        let count = std::mem::take(&mut digits).parse::<u64>().map_err(|_| wrong())?;
+        total = count.checked_mul(unit).and_then(|t| total.checked_add(t)).ok_or_else(wrong)?;
+    }
+    if total > 0 { Ok(Duration::from_secs(total)) } else { Err(wrong()) }
+}
+
+/// A positive number of minutes.
+pub fn minutes(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|m| *m > 0.0 && m.is_finite());
+    number.ok_or_else(|| format!("`{text}` is no positive number of minutes"))
 }
 
 fn read_text(path: &Path) -> Result<String> {
@@ -135,25 +229,49 @@ fn pin(machine: &MachineArgs) -> Result<()> {
     Ok(level.pin().map_err(refuse)?)
 }
 
+/// As many threads as are of any use.
+const MOST_THREADS: usize = 1024;
+
 /// The threads of a run: `--threads`, else $RAYON_NUM_THREADS, $SLURM_CPUS_PER_TASK, else all cores; and which of these
 /// it was.
-fn threads(machine: &MachineArgs) -> (usize, &'static str) {
-    let from_env = |name: &'static str| {
-        let count = std::env::var(name).ok()?.parse::<usize>().ok().filter(|&n| n > 0)?;
-        Some((count, name))
-    };
-    machine
-        .threads
-        .map(|n| (usize::from(n), "--threads"))
-        .or_else(|| from_env("RAYON_NUM_THREADS"))
-        .or_else(|| from_env("SLURM_CPUS_PER_TASK"))
-        .unwrap_or_else(|| (std::thread::available_parallelism().map_or(1, |n| n.get()), "all cores"))
+fn threads(machine: &MachineArgs) -> Result<(usize, &'static str)> {
+    if let Some(threads) = machine.threads {
+        return Ok((usize::from(threads), "--threads"));
+    }
+    for name in ["RAYON_NUM_THREADS", "SLURM_CPUS_PER_TASK"] {
+        let said = std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok()).filter(|&n| n > 0);
+        match said {
+            Some(count) if count > MOST_THREADS => {
+                let message = format!("${name} is {count}, and at most {MOST_THREADS} threads are possible");
+                return Err(Error::input(message).into());
+            }
+            Some(count) => return Ok((count, name)),
+            None => {}
+        }
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    Ok((cores.min(MOST_THREADS), "all cores"))
 }
 
-fn pool(overrides: &Overrides) -> Result<ThreadPool> {
-    let (threads, _) = threads(&overrides.machine);
+fn pool(machine: &MachineArgs) -> Result<ThreadPool> {
+    let (threads, _) = threads(machine)?;
     ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .map_err(|e| anyhow!("cannot start {threads} threads: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        let seconds = |text: &str| time(text).map(|t| t.as_secs()).ok();
+        let found = ["90", "90s", "45m", "3h50m", "1d2h", "1h30"].map(seconds);
+        assert_eq!(found, [90, 90, 2700, 13_800, 93_600, 3630].map(Some));
+        for text in ["", "h", "3x", "-5m", "0", "1.5h", "99999999999999999999s", "m5"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,26 +1,31 @@
 //! `npl run`: data, posterior draws, evaluation, run directory.
 
 use std::io::{BufWriter, IsTerminal, Stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use npl::config::printable;
 use npl::error::Error;
+use npl::experiment::Experiment;
+use npl::method::Unit;
 use npl::optim::Status;
 use npl::report::Report;
-use npl::run::{Options, Run, Watch};
-use npl::samples::{Format, Sample, Writer};
-use npl::store::RunDir;
+use npl::run::{
+    Keeper, Kept, Options, Resumed, Run, Watch, chunk_length, identity, resume, spans, written_identity,
+};
+use npl::samples::{Format, Sample, Samples, Writer};
+use npl::store::{self, Existing, RealDisk, RunDir, Shard, Shelf};
 use npl::study::Study;
 
-use super::{load, note, pool, print, summary, text};
+use super::stop::{Leaves, Minder, goes_on};
+use super::{load, note, pool, print, read, shard, summary, text};
 use crate::cli::RunArgs;
 
 pub fn run(args: RunArgs) -> Result<()> {
+    let begun = Instant::now();
     if let Some(target) = args.samples.as_deref().filter(|t| *t != "-") {
         let message = format!(
             "--samples {}: only `-` is possible; the run directory has the file anyway",
@@ -28,43 +33,241 @@ pub fn run(args: RunArgs) -> Result<()> {
         );
         return Err(Error::input(message).into());
     }
-    let study = load(&args.config, &args.overrides, &[])?;
-    let pool = pool(&args.overrides)?;
-    let cancel = interruptible()?;
+    let shard = args.shard.as_deref().map(shard::parse).transpose()?;
+    let known = known(&args)?;
+    let study = load(&args.config, &args.overrides, &known)?;
     let resolved = toml::to_string(&study.experiment)?;
-    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(&study.experiment.name));
+    let out = out(&args, &study.experiment);
+    let limit = args.time_limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+    match shard {
+        // One of one is the whole.
+        Some(shard) if shard != Shard::WHOLE => part(&args, &study, resolved, &out, shard, limit),
+        _ => whole(&args, &study, resolved, &out, limit),
+    }
+}
+
+fn out(args: &RunArgs, experiment: &Experiment) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| Path::new("runs").join(&experiment.name))
+}
+
+/// What a run that is gone on with knows better than its file: the seed that was drawn for it, and how many draws `--more`
+/// comes to.
+fn known(args: &RunArgs) -> Result<Vec<String>> {
+    let mut sets = Vec::new();
+    if !args.resume && args.more.is_none() {
+        return Ok(sets);
+    }
+    let (document, experiment) = read(&args.config, &args.overrides, &[])?;
+    let out = out(args, &experiment);
+    if !document.has("seed") {
+        sets.extend(seed_there(&out).map(|seed| format!("seed={seed}")));
+    }
+    if let Some(more) = args.more {
+        let shown = printable(&out.display().to_string());
+        if !store::is_finished(&out) {
+            let message =
+                format!("--more adds to a finished run, and {shown} holds none; --resume would finish it");
+            return Err(Error::input(message).into());
+        }
+        let draws = store::read_manifest(&out)?.draws + more as usize;
+        sets.push(format!("sampler.B={draws}"));
+    }
+    Ok(sets)
+}
+
+/// The seed of what is in a folder, finished or not.
+fn seed_there(out: &Path) -> Option<i64> {
+    let of_parts = store::shards(out).first().and_then(|(_, folder)| {
+        let identity = written_identity(&Shelf::at(folder))?;
+        identity.config.parse::<toml::Table>().ok()?.get("seed")?.as_integer()
+    });
+    let of_run = || store::read_manifest(out).ok().map(|manifest| manifest.seed as i64);
+    of_parts.or_else(of_run)
+}
+
+/// A run does not write over the experiment that it was started with.
+fn refuse_own_experiment(args: &RunArgs, out: &Path, resolved: &str) -> Result<()> {
+    let place = out.join(store::CONFIG);
+    let same = args.config.canonicalize().ok().zip(place.canonicalize().ok()).is_some_and(|(a, b)| a == b);
+    let changes = || std::fs::read_to_string(&place).is_ok_and(|text| text != resolved);
+    if args.force && same && changes() {
+        let shown = printable(&place.display().to_string());
+        let message = format!(
+            "{shown} is the experiment, and --force would write over it; copy it, or choose another --out"
+        );
+        return Err(Error::input(message).into());
+    }
+    Ok(())
+}
+
+fn tell_damage(kept: &Kept) {
+    for what in &kept.damaged {
+        note(&format!("{what}: damaged; its draws are made again"));
+    }
+}
+
+fn whole(args: &RunArgs, study: &Study, resolved: String, out: &Path, limit: Option<Duration>) -> Result<()> {
+    refuse_own_experiment(args, out, &resolved)?;
+    let pool = pool(&args.overrides.machine)?;
     let samples = &study.experiment.output.samples;
-    let folder = RunDir::open(&out, samples, &resolved, study.inputs(), args.force)?;
+    let existing = match (args.force, args.resume || args.more.is_some() || args.shard.is_some()) {
+        (true, _) => Existing::Replace,
+        (_, true) => Existing::Continue,
+        _ => Existing::Refuse,
+    };
+    let folder = Arc::new(RunDir::open(out, samples, &resolved, study.inputs(), existing)?);
+    let ours = identity(study, &resolved, Shard::WHOLE);
+    let mut kept = Kept::default();
+    if existing == Existing::Continue {
+        match resume(out, Shelf::of_run(&folder), &ours, study)? {
+            Resumed::Finished => return again(args, study, out),
+            Resumed::From(found) => kept = *found,
+        }
+        tell_damage(&kept);
+    } else {
+        Shelf::of_run(&folder).clear(true);
+    }
     if !args.quiet && study.seed_was_drawn() {
         note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
     }
     if !args.quiet {
         study.notes().changes().iter().for_each(|line| note(line));
     }
-    let run = Run::new(&study, &pool, &cancel)?;
+    let keeper = Arc::new(Keeper::new(Shelf::of_run(&folder), ours, study.draws() as u64));
+    let bar = progress(study, args, study.rounds() as u64 * study.draws() as u64);
+    let leaves = Leaves {
+        keeper: Some(keeper.clone()),
+        folder: Some(folder.clone()),
+        progress: Some(Box::new(far(study, &bar, out))),
+        goes_on: goes_on(args.more.map(|_| study.draws())),
+    };
+    let minder = Minder::new(leaves, limit)?;
+    let run = Run::new(study, &pool, &minder.cancel)?;
     let columns = run.file_columns(args.names).map_or(0, |columns| columns.len());
     let advice = text::smaller(samples, study.draws() * study.rounds(), columns);
     if let Some(advice) = advice.filter(|_| !args.quiet) {
         note(&format!("{samples} {advice}"));
     }
-    let mut screen = Screen::new(&study, &args, &run)?;
+    let mut screen = Screen::new(args, &run, bar)?;
     let options = Options { names: args.names, resolved, command: std::env::args().collect() };
-    let report = run.into_folder(&folder, &options, &mut screen)?;
+    let report = run.into_folder(&folder, &options, &keeper, &mut kept, &mut screen);
+    let report = report.map_err(|error| {
+        screen.bar.finish_and_clear();
+        minder.explain(error)
+    })?;
     screen.end()?;
-    announce(&args, &report, &out)?;
-    enough_succeeded(&study, &report)
+    announce(args, &report, out)?;
+    enough_succeeded(study, &report)
 }
 
-/// A flag that Ctrl-C, SIGTERM and SIGHUP set; a second signal ends the process at once.
-pub fn interruptible() -> Result<Arc<AtomicBool>> {
-    let cancel = Arc::new(AtomicBool::new(false));
-    let flag = cancel.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
+/// How far a run has come, for whoever stopped it.
+fn far(study: &Study, bar: &ProgressBar, out: &Path) -> impl Fn() -> String + Send + Sync + 'static {
+    let (bar, shown) = (bar.clone(), printable(&out.display().to_string()));
+    let chains = matches!(study.inference().unit(&study.experiment), Unit::Chain(_));
+    move || match chains {
+        true => format!("chains that were whole are kept in {shown}"),
+        false => format!("{} of {} draws are kept in {shown}", bar.position(), bar.length().unwrap_or(0)),
+    }
+}
+
+/// There is nothing left to do but to say what came of it.
+fn again(args: &RunArgs, study: &Study, out: &Path) -> Result<()> {
+    let report = store::read_report(out)?;
+    if args.samples.is_some() {
+        let draws = Samples::open(&store::samples_of(out)?)?;
+        let mut writer = Writer::new(BufWriter::new(std::io::stdout()), Format::Csv, draws.columns(), 0)
+            .map_err(closed)?;
+        let mut written = Ok(());
+        draws.each(|repeat, draw| {
+            written = writer.put(repeat, &draw);
+            written.is_ok()
+        })?;
+        written.and_then(|()| writer.flush()).map_err(closed)?;
+    }
+    if !args.quiet {
+        note("finished already: all draws are there");
+    }
+    announce(args, &report, out)?;
+    enough_succeeded(study, &report)
+}
+
+/// `--shard`: some draws of some rounds, kept to be joined with the others.
+fn part(
+    args: &RunArgs,
+    study: &Study,
+    resolved: String,
+    out: &Path,
+    shard: Shard,
+    limit: Option<Duration>,
+) -> Result<()> {
+    let shown = printable(&out.display().to_string());
+    if study.seed_was_drawn() {
+        let message =
+            "a run that is cut into shards needs a seed: each of them would draw its own; set `seed`";
+        return Err(Error::input(message).into());
+    }
+    if store::is_finished(out) && !args.force {
+        let message = format!("{shown} holds a finished run; choose another folder for shards with --out");
+        return Err(Error::input(message).into());
+    }
+    if let Some((other, _)) = store::shards(out).iter().find(|(other, _)| other.of != shard.of) {
+        let message = format!(
+            "{shown} holds shards of a run that was cut in {}, and this is one of {}",
+            other.of, shard.of
+        );
+        return Err(Error::input(message).into());
+    }
+    let pool = pool(&args.overrides.machine)?;
+    let shelf = Shelf::of_shard(Arc::new(RealDisk), out, shard)?;
+    let ours = identity(study, &resolved, shard);
+    if args.force {
+        shelf.clear(true);
+    }
+    if let Some(why) = written_identity(&shelf).and_then(|theirs| ours.difference(&theirs)) {
+        let message = format!("{shown} holds shard {} of another run: {why}", shard.index);
+        return Err(Error::input(message).into());
+    }
+    let folder = shelf.folder().to_owned();
+    // A shard that was interrupted is gone on with whether that is asked for or not: its draws can be no others.
+    let mut kept = Kept::scan(vec![(Shelf::at(&folder), ours.hash())])?;
+    tell_damage(&kept);
+    let spans = spans(study, shard);
+    let draws: u64 = spans.iter().map(|(_, span)| span.end - span.start).sum();
+    shelf.write_identity(&ours)?;
+    let keeper = Arc::new(Keeper::new(shelf, ours, study.draws() as u64));
+    let bar = progress(study, args, draws);
+    let leaves = Leaves {
+        keeper: Some(keeper.clone()),
+        folder: None,
+        progress: Some(Box::new(far(study, &bar, out))),
+        goes_on: goes_on(None),
+    };
+    let minder = Minder::new(leaves, limit)?;
+    let run = Run::new(study, &pool, &minder.cancel)?;
+    let length = chunk_length(run.relation.draws);
+    let there: u64 =
+        spans.iter().map(|(round, span)| kept.count(*round, study.draws_of(*round), span, length)).sum();
+    let mut screen = Screen::new(args, &run, bar)?;
+    let done = run.some(&spans, &keeper, &mut kept, &mut screen);
+    done.map_err(|error| {
+        screen.bar.finish_and_clear();
+        let _ = keeper.write();
+        minder.explain(error)
     })?;
-    Ok(cancel)
+    screen.end()?;
+    if !args.quiet {
+        let made = draws - there.min(draws);
+        let again = if there > 0 { format!(", {there} of them made before") } else { String::new() };
+        let what = if made == 0 && draws > 0 { "done already" } else { "done" };
+        print(
+            format!(
+                "shard {} of {}: {what}, {draws} draws{again}; when all are, `npl merge {shown}` joins them\n",
+                shard.index, shard.of
+            )
+            .as_bytes(),
+        )?;
+    }
+    Ok(())
 }
 
 /// What is seen of a run: a bar, and the draws on standard output if asked.
@@ -79,7 +282,7 @@ fn closed(e: std::io::Error) -> Error {
 }
 
 impl Screen {
-    fn new(study: &Study, args: &RunArgs, run: &Run) -> Result<Screen> {
+    fn new(args: &RunArgs, run: &Run, bar: ProgressBar) -> Result<Screen> {
         let stdout = match args.samples {
             Some(_) => {
                 let out = BufWriter::new(std::io::stdout());
@@ -87,7 +290,7 @@ impl Screen {
             }
             None => None,
         };
-        let mut screen = Screen { bar: progress(study, args), stdout, flushed: Instant::now() };
+        let mut screen = Screen { bar, stdout, flushed: Instant::now() };
         screen.flush()?;
         Ok(screen)
     }
@@ -116,8 +319,7 @@ impl Watch for Screen {
 }
 
 /// To standard error, and only if that is a terminal.
-fn progress(study: &Study, args: &RunArgs) -> ProgressBar {
-    let total = (study.rounds() * study.draws()) as u64;
+fn progress(study: &Study, args: &RunArgs, total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
     if args.quiet || !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());

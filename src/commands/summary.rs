@@ -10,7 +10,7 @@ use npl::samples::{Samples, Summary};
 use npl::store;
 
 use super::text::{number, percent, render, seconds, warnings};
-use super::{note, note_warnings, print, relabel};
+use super::{note, note_warnings, print, reading, relabel};
 use crate::cli::{Format, SummaryArgs};
 
 /// More parameters than this are not listed for people; the files have them all.
@@ -20,6 +20,7 @@ const SETTINGS_LISTED: usize = 12;
 const PARAMETERS_LISTED: usize = 5;
 
 pub fn summary(args: SummaryArgs) -> Result<()> {
+    reading(&args.reading);
     let report = store::read_report(&args.run)?;
     if let Some(path) = &report.path {
         if args.relabel {
@@ -74,7 +75,7 @@ fn heading(report: &Report) -> String {
 
 /// Medians and 80 % intervals along a path: some settings of some parameters; the file has them all.
 fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<()> {
-    let file = args.run.join(store::PATH);
+    let file = store::file_of(&args.run, store::PATH)?;
     if args.format == Format::Csv {
         let text = std::fs::read(&file).map_err(|e| Error::input(format!("{}: {e}", file.display())))?;
         print(&text)?;

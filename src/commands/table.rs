@@ -8,10 +8,11 @@ use npl::report::{Diagnostics, OverRepeats, Report};
 use npl::store;
 
 use super::text::{percent, render};
-use super::{note_warnings, print};
+use super::{note_warnings, print, reading};
 use crate::cli::{Format, TableArgs};
 
 pub fn table(args: TableArgs) -> Result<()> {
+    reading(&args.reading);
     let reports = args.runs.iter().map(|run| store::read_report(run)).collect::<Result<Vec<_>, _>>()?;
     if let Some((run, _)) = args.runs.iter().zip(&reports).find(|(_, report)| report.path.is_some()) {
         let run = printable(&run.display().to_string());

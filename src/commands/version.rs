@@ -12,7 +12,7 @@ pub fn version(args: &VersionArgs) -> Result<()> {
     if args.verbose {
         let why = if args.machine.simd.is_some() { "--simd" } else { "the best this CPU has" };
         let levels: Vec<&str> = available().map(Level::name).collect();
-        let (count, source) = threads(&args.machine);
+        let (count, source) = threads(&args.machine)?;
         let features = [
             ("openblas", cfg!(feature = "openblas")),
             ("parquet", cfg!(feature = "parquet")),

@@ -64,6 +64,8 @@ impl Bytes for Dealing {
     }
 }
 
+bytes!(Estimate { value, mcse });
+bytes!(ByRestarts { restarts, lppd });
 bytes!(Predictive { log_sums, rows, log_weights, dealing });
 bytes!(Means { dealing, sums, log_scale });
 bytes!(Sparsity { coefficients, epsilon, means });

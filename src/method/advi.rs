@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Begin, Case, Effort, Findings, Inference, Job, Made, Prepared, conventional, log_densities};
+use super::{
+    Begin, Case, Effort, Findings, Fitted, Inference, Job, Made, Prepared, Unit, conventional, log_densities,
+};
 use crate::bayes::advi::{Fit, Tuning};
 use crate::config::{Count, Positive};
 use crate::data::Dataset;
@@ -115,6 +117,12 @@ pub fn findings(fit: Fit) -> Findings {
     Findings { advi: Some(AdviReport::of(&fit)), elbo: fit.trace, ..Findings::default() }
 }
 
+/// The same, with the fit, where draws come from it.
+fn with_fit(fit: Fit) -> Findings {
+    let fitted = Fitted { q: Some(fit.q.clone()), ..Fitted::default() };
+    Findings { fitted, ..findings(fit) }
+}
+
 pub struct Advi;
 
 impl Inference for Advi {
@@ -152,6 +160,14 @@ impl Inference for Advi {
         Relation { components: model.components(), ..Relation::INDEPENDENT }
     }
 
+    fn not_extendable(&self, _experiment: &Experiment) -> Option<&'static str> {
+        Some("the draws of ADVI cost nothing beside its fit: make as many as you like from the start")
+    }
+
+    fn unit(&self, _experiment: &Experiment) -> Unit {
+        Unit::Fit
+    }
+
     fn effort(&self, experiment: &Experiment) -> Effort {
         let advi = settings(experiment);
         let (most, every) = (advi.max_iterations.get(), advi.elbo_every.get());
@@ -177,14 +193,22 @@ struct Variational {
 
 impl Prepared for Variational {
     fn run(&self, job: &mut Job) -> Result<()> {
-        let (trial, test, machine, draws) = (job.trial, job.test, job.machine, job.draws());
+        let (trial, test, machine, draws) = (job.trial, job.test, job.machine, job.range.clone());
         let (model, parameters) = (trial.model.as_ref(), trial.model.names().len());
         let posterior = trial.posterior()?;
         let init = self.init.as_ref();
-        let fit = posterior.advi(&self.settings.tuning(), init, trial.seed, machine.pool, machine.cancel)?;
-        job.sink.open(findings(fit.clone()))?;
+        let q = match job.known.and_then(|known| known.fitted.q.clone()) {
+            Some(q) => q,
+            None => {
+                let tuning = self.settings.tuning();
+                let fit = posterior.advi(&tuning, init, trial.seed, machine.pool, machine.cancel)?;
+                let q = fit.q.clone();
+                job.open(&with_fit(fit))?;
+                q
+            }
+        };
         let make = |index: u64| {
-            let u = fit.q.draw(&mut trial.seed.stream(Purpose::VariationalDraw, index, 0));
+            let u = q.draw(&mut trial.seed.stream(Purpose::VariationalDraw, index, 0));
             let theta = posterior.constrain(&u);
             let densities = test.map(|test| log_densities(model, parameters, &theta, test));
             let sample = Sample {
@@ -193,13 +217,13 @@ impl Prepared for Variational {
                 restart: 1,
                 iterations: 0,
                 status: Status::Ok,
-                extra: vec![fit.q.log_density(&u)],
+                extra: vec![q.log_density(&u)],
                 theta,
             };
             Made::Drawn { sample, log_weight: 0.0, densities }
         };
         in_order(
-            0..draws,
+            draws,
             BLOCK,
             machine.pool,
             machine.cancel,

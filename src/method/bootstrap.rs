@@ -116,13 +116,13 @@ impl ReadyTrial {
 
     /// Makes the draws.
     fn run(&self, job: &mut Job) -> Result<()> {
-        job.sink.open(self.findings.clone())?;
+        job.open(&self.findings)?;
         let (model, test) = (self.model.as_ref(), job.test);
         let evaluate = |draw: &Draw| {
             let test = test.filter(|_| !draw.failed())?;
             Some(records(model, draw, test))
         };
-        let draws = 0..job.draws();
+        let draws = job.range.clone();
         let (pool, cancel) = (job.machine.pool, job.machine.cancel);
         posterior_bootstrap(&self.plan(), draws, pool, cancel, evaluate, |draw, records| {
             job.sink.put(Made::Found(draw, records))
@@ -132,6 +132,6 @@ impl ReadyTrial {
 
 /// Runs a prepared repeat of the bootstrap.
 pub fn run(prepared: &dyn Prepared, job: &mut Job) -> Result<()> {
-    let ready = prepared.bootstrap(job.trial, job.machine).expect("a method of the bootstrap")?;
+    let ready = prepared.bootstrap(job.trial, job.machine, job.known).expect("a method of the bootstrap")?;
     ready.run(job)
 }

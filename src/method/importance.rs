@@ -85,7 +85,8 @@ impl Prepared for Proposed {
         let weighing = Weighing {
             joint: posterior.joint(),
             proposal: &self.0,
-            draws: job.draws(),
+            draws: job.range.clone(),
+            largest: job.largest,
             seed: trial.seed,
             pool: job.machine.pool,
             cancel: job.machine.cancel,

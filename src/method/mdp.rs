@@ -111,6 +111,11 @@ impl Inference for MdpNpl {
         bootstrap::relation(experiment, model)
     }
 
+    fn not_extendable(&self, experiment: &Experiment) -> Option<&'static str> {
+        let why = "the chains that centre it have as many draws as it has; with `mdp.centre = { run = … }` they would not";
+        (centre(experiment) == CentreConfig::Nuts).then_some(why)
+    }
+
     fn effort(&self, experiment: &Experiment) -> Effort {
         match centre(experiment) {
             CentreConfig::Nuts => nuts::effort(experiment, true),
@@ -192,7 +197,8 @@ impl Centre {
         let mut centre = Vec::new();
         let Machine { pool, cancel } = machine;
         let (tuning, seed, threads) = (settings.tuning(), at.seed, pool.current_num_threads());
-        let plan = ChainPlan { tuning, draws, init, seed, threads, cancel };
+        let wanted = 0..tuning.chains;
+        let plan = ChainPlan { tuning, wanted, draws, init, seed, threads, cancel };
         posterior.nuts(&plan, |mut draw| {
             chains.add(&draw);
             draw.theta.truncate(parameters);
@@ -212,10 +218,22 @@ impl Prepared for Mixture {
         self.start.restarts()
     }
 
-    fn bootstrap(&self, at: &Trial, machine: Machine) -> Option<Result<ReadyTrial>> {
+    fn bootstrap(
+        &self,
+        at: &Trial,
+        machine: Machine,
+        known: Option<&Findings>,
+    ) -> Option<Result<ReadyTrial>> {
         let ready = || {
-            let (scheme, findings) = self.start.scheme(at, machine)?;
-            let (draws, chains) = self.centre.draws(at, machine)?;
+            let (scheme, mut findings) = self.start.scheme(at, machine, known)?;
+            let (draws, chains) = match known.and_then(|known| known.fitted.centre.clone()) {
+                Some(draws) => (draws, known.and_then(|known| known.chains.clone())),
+                None => self.centre.draws(at, machine)?,
+            };
+            // The draws of an earlier run are there anyway.
+            if let Centre::Nuts { .. } = self.centre {
+                findings.fitted.centre = Some(draws.clone());
+            }
             let base = Box::new(Centred { model: at.model.clone(), draws, rows: at.train.clone() });
             let prior = Prior::Dp { alpha: self.alpha, base, truncation: self.truncation };
             Ok(ReadyTrial::of(at, Arc::new(prior), scheme, Findings { chains, ..findings }))

@@ -12,6 +12,7 @@ mod parameters;
 pub mod prior;
 mod start;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,7 +21,7 @@ use rayon::ThreadPool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bayes::advi::ElboPoint;
+use crate::bayes::advi::{ElboPoint, MeanField};
 use crate::bayes::{ChainTuning, Posterior};
 use crate::bootstrap::Draw;
 use crate::bytes::bytes;
@@ -136,6 +137,16 @@ pub trait Inference: Sync {
     /// What its draws are to each other.
     fn relation(&self, experiment: &Experiment, model: &dyn Model) -> Relation;
 
+    /// Why more draws cannot be added to those that were made, if they cannot.
+    fn not_extendable(&self, _experiment: &Experiment) -> Option<&'static str> {
+        None
+    }
+
+    /// What of a repeat can be made apart from the rest.
+    fn unit(&self, _experiment: &Experiment) -> Unit {
+        Unit::Draws
+    }
+
     /// What a repeat costs.
     fn effort(&self, experiment: &Experiment) -> Effort;
 
@@ -167,6 +178,17 @@ impl Method {
         let unused = tables.filter(|table| !inference.uses_table(table, experiment));
         inference.idle(experiment).into_iter().chain(unused).collect()
     }
+}
+
+/// What of a repeat can be made apart from the rest, on another machine or after an interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A few draws.
+    Draws,
+    /// A chain of so many draws.
+    Chain(u64),
+    /// All draws are of one fit, which costs more than they do.
+    Fit,
 }
 
 /// What a repeat costs beyond reading data.
@@ -236,8 +258,14 @@ pub trait Prepared: Send + Sync {
         1
     }
 
-    /// The bootstrap, with the fits that its start and its centre ask for; `None` if the method is another.
-    fn bootstrap(&self, _at: &Trial, _machine: Machine) -> Option<Result<ReadyTrial>> {
+    /// The bootstrap, with the fits that its start and its centre ask for, unless they are known; `None` if the method is
+    /// another.
+    fn bootstrap(
+        &self,
+        _at: &Trial,
+        _machine: Machine,
+        _known: Option<&Findings>,
+    ) -> Option<Result<ReadyTrial>> {
         None
     }
 
@@ -268,7 +296,7 @@ impl Trial {
     pub fn scheme(&self, pool: &ThreadPool, cancel: &AtomicBool) -> Result<ReadyTrial> {
         let none =
             || Err(Error::input("this method has no weights: its draws are not those of the bootstrap"));
-        self.prepared.bootstrap(self, Machine { pool, cancel }).unwrap_or_else(none)
+        self.prepared.bootstrap(self, Machine { pool, cancel }, None).unwrap_or_else(none)
     }
 
     /// The most restarts that a draw is meant to have.
@@ -281,7 +309,7 @@ impl Trial {
         self.prepared.chains()
     }
 
-    /// Makes the draws.
+    /// Makes draws.
     pub fn run(&self, job: &mut Job) -> Result<()> {
         self.prepared.run(job)
     }
@@ -305,10 +333,16 @@ pub struct Machine<'a> {
     pub cancel: &'a AtomicBool,
 }
 
-/// The draws of one repeat, to be made.
+/// Draws of one repeat, to be made.
 pub struct Job<'a> {
     pub experiment: &'a Experiment,
     pub trial: &'a Trial,
+    /// Which of them, counted from 0; of chains, whole ones.
+    pub range: Range<u64>,
+    /// What had to be fitted before the first draw, if that was done already.
+    pub known: Option<&'a Findings>,
+    /// The largest log weight of the draws before these, as far as it is known.
+    pub largest: f64,
     /// The test rows, if their densities are asked for.
     pub test: Option<&'a Dataset>,
     pub machine: Machine<'a>,
@@ -317,7 +351,7 @@ pub struct Job<'a> {
 
 /// Takes what a method makes.
 pub trait Sink {
-    /// What had to be fitted before the first draw, if anything.
+    /// What had to be fitted before the first draw, if anything; not where it was known.
     fn open(&mut self, findings: Findings) -> Result<()>;
 
     /// Every draw, in order, as soon as it and all before it are done.
@@ -325,8 +359,13 @@ pub trait Sink {
 }
 
 impl Job<'_> {
+    /// All draws of the repeat.
     pub fn draws(&self) -> u64 {
         self.experiment.sampler.draws.get() as u64
+    }
+
+    fn open(&mut self, findings: &Findings) -> Result<()> {
+        if self.known.is_some() { Ok(()) } else { self.sink.open(findings.clone()) }
     }
 }
 
@@ -367,12 +406,25 @@ pub struct Findings {
     pub chains: Option<ChainReport>,
     pub advi: Option<AdviReport>,
     pub elbo: Vec<ElboPoint>,
+    pub fitted: Fitted,
 }
 
-bytes!(Findings { chains, advi, elbo });
+/// What was fitted: enough to make draws without fitting again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fitted {
+    /// θ_init of FI-NPL.
+    pub start: Option<Vec<f64>>,
+    /// The variational fit that draws come from.
+    pub q: Option<MeanField>,
+    /// The posterior draws that centre an MDP.
+    pub centre: Option<Arc<Vec<Vec<f64>>>>,
+}
+
+bytes!(Fitted { start, q, centre });
+bytes!(Findings { chains, advi, elbo, fitted });
 
 /// What θ says of the test rows. What a prior adds to θ is no part of the density.
-fn log_densities(model: &dyn Model, parameters: usize, theta: &[f64], test: &Dataset) -> OnRows {
+pub fn log_densities(model: &dyn Model, parameters: usize, theta: &[f64], test: &Dataset) -> OnRows {
     on_rows(model, &theta[..parameters], test)
 }
 

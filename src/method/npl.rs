@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::start::Start;
-use super::{Case, Effort, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
+use super::{Case, Effort, Findings, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::model::Model;
@@ -81,8 +81,13 @@ impl Prepared for Bootstrap {
         self.start.restarts()
     }
 
-    fn bootstrap(&self, at: &Trial, machine: Machine) -> Option<Result<ReadyTrial>> {
-        let started = self.start.scheme(at, machine);
+    fn bootstrap(
+        &self,
+        at: &Trial,
+        machine: Machine,
+        known: Option<&Findings>,
+    ) -> Option<Result<ReadyTrial>> {
+        let started = self.start.scheme(at, machine, known);
         Some(started.map(|(scheme, findings)| ReadyTrial::of(at, self.prior.clone(), scheme, findings)))
     }
 

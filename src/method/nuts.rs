@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Begin, Case, Effort, Inference, Job, Made, Prepared, Say, conventional, log_densities};
+use super::{Begin, Case, Effort, Inference, Job, Made, Prepared, Say, Unit, conventional, log_densities};
 use crate::bayes::{ChainPlan, ChainTuning};
 use crate::config::{Count, OpenUnit};
 use crate::data::Dataset;
@@ -149,6 +149,16 @@ impl Inference for Nuts {
         }
     }
 
+    fn not_extendable(&self, _experiment: &Experiment) -> Option<&'static str> {
+        Some(
+            "the chains of NUTS end where they end: longer ones are other chains, and more of them are other runs",
+        )
+    }
+
+    fn unit(&self, experiment: &Experiment) -> Unit {
+        Unit::Chain((experiment.sampler.draws.get() / settings(experiment).chains.get()) as u64)
+    }
+
     fn effort(&self, experiment: &Experiment) -> Effort {
         effort(experiment, false)
     }
@@ -178,16 +188,24 @@ impl Prepared for Chains {
         let trial = job.trial;
         let posterior = trial.posterior()?;
         let parameters = trial.model.names().len();
+        let each = job.draws() / self.settings.chains.get() as u64;
         let plan = ChainPlan {
             tuning: self.settings.tuning(),
+            wanted: (job.range.start / each) as usize..(job.range.end / each) as usize,
             draws: job.draws() as usize,
             init: self.init.as_ref(),
             seed: trial.seed,
             threads: job.machine.pool.current_num_threads(),
             cancel: job.machine.cancel,
         };
-        let mut index = 0;
+        let (mut chain, mut made) = (usize::MAX, 0);
         posterior.nuts(&plan, |draw| {
+            // A chain that is interrupted ends early; those behind it may be whole.
+            if chain != draw.chain {
+                (chain, made) = (draw.chain, 0);
+            }
+            let index = chain as u64 * each + made;
+            made += 1;
             let sample = Sample {
                 index,
                 objective: -draw.log_density,
@@ -197,7 +215,6 @@ impl Prepared for Chains {
                 extra: vec![f64::from(draw.divergent), draw.step_size],
                 theta: draw.theta,
             };
-            index += 1;
             let model = trial.model.as_ref();
             let densities = job.test.map(|test| log_densities(model, parameters, &sample.theta, test));
             job.sink.put(Made::Drawn { sample, log_weight: 0.0, densities })

@@ -8,7 +8,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::parameters::read_parameters;
-use super::{Case, Findings, Machine, Trial, advi};
+use super::{Case, Findings, Fitted, Machine, Trial, advi};
 use crate::bootstrap::Scheme;
 use crate::config::Count;
 use crate::data::Dataset;
@@ -166,10 +166,23 @@ impl Start {
         }
     }
 
-    /// The scheme, with the fits that select its fixed start; and how a variational one went.
-    pub fn scheme(&self, at: &Trial, machine: Machine) -> Result<(Arc<Scheme>, Findings)> {
+    /// The scheme, with the fits that select its fixed start, unless that is known; and how a variational one went.
+    pub fn scheme(
+        &self,
+        at: &Trial,
+        machine: Machine,
+        known: Option<&Findings>,
+    ) -> Result<(Arc<Scheme>, Findings)> {
         let (model, Machine { pool, cancel }) = (at.model.as_ref(), machine);
-        let fixed = |theta: Vec<f64>| (Arc::new(Scheme::FixedInit(theta)), Findings::default());
+        let fixed = |theta: Vec<f64>| {
+            let fitted = Fitted { start: Some(theta.clone()), ..Fitted::default() };
+            (Arc::new(Scheme::FixedInit(theta)), Findings { fitted, ..Findings::default() })
+        };
+        if let Some(start) = known.and_then(|known| known.fitted.start.clone()) {
+            let (scheme, findings) = fixed(start);
+            let Findings { advi, elbo, .. } = known.cloned().unwrap_or_default();
+            return Ok((scheme, Findings { advi, elbo, ..findings }));
+        }
         match self {
             Start::Ready(scheme) => Ok((scheme.clone(), Findings::default())),
             Start::Advi { settings, init } => {
@@ -177,7 +190,8 @@ impl Start {
                 let fit = posterior.advi(&settings.tuning(), init.as_ref(), at.seed, pool, cancel)?;
                 let mut theta = posterior.constrain(&fit.q.mean);
                 theta.truncate(model.names().len());
-                Ok((fixed(theta).0, advi::findings(fit)))
+                let (scheme, Findings { fitted, .. }) = fixed(theta);
+                Ok((scheme, Findings { fitted, ..advi::findings(fit) }))
             }
             Start::BestOf { fits, init } => {
                 let f = Measure::empirical(&at.train);

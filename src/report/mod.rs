@@ -140,6 +140,35 @@ pub struct AdviReport {
     pub elbo: f64,
 }
 
+bytes!(Repeat {
+    repeat,
+    seed,
+    n_train,
+    n_test,
+    draws,
+    seconds,
+    lppd,
+    mse,
+    accuracy,
+    sparsity,
+    diagnostics,
+    observations,
+    by_restarts,
+    elbo,
+});
+bytes!(Observations { mass, whole_weights, clustered, free_weights });
+bytes!(Diagnostics {
+    status,
+    mean_iterations,
+    max_iterations,
+    max_gradient,
+    collapse,
+    restarts,
+    chains,
+    advi,
+    importance,
+});
+bytes!(CollapseShares { at_floor, narrow });
 bytes!(ChainReport { chains, warmup, divergences, mean_steps, max_rhat, min_ess_bulk, min_ess_tail, worst });
 bytes!(AdviReport { eta, iterations, converged, elbo });
 

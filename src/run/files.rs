@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::{Chunk, Opening, Run, Watch};
+use super::{Chunk, Keeper, Kept, Opening, Run, Watch};
 use crate::error::{Error, Result};
 use crate::kernel::Level;
 use crate::path::PathPoint;
@@ -55,11 +55,11 @@ impl Watch for Both<'_> {
     }
 
     fn draw(&mut self, round: usize, draw: &Sample) -> Result<()> {
+        self.files.put(round + 1, draw)?;
         self.watch.draw(round, draw)
     }
 
     fn chunk(&mut self, chunk: &Chunk) -> Result<()> {
-        chunk.rows.iter().try_for_each(|row| self.files.put(chunk.round + 1, row))?;
         self.watch.chunk(chunk)
     }
 
@@ -113,15 +113,49 @@ impl Run<'_> {
         Ok(Files { draws, path, kept })
     }
 
-    /// Runs all rounds and writes the results.
-    pub fn into_folder(&self, folder: &RunDir, options: &Options, watch: &mut dyn Watch) -> Result<Report> {
+    /// Runs all rounds, but for what is kept of them, and writes the results. Whatever goes wrong, what was made stays.
+    pub fn into_folder(
+        &self,
+        folder: &RunDir,
+        options: &Options,
+        keeper: &Keeper,
+        kept: &mut Kept,
+        watch: &mut dyn Watch,
+    ) -> Result<Report> {
+        let done = self.make_all(folder, options, keeper, kept, watch);
+        if let Err(error) = &done {
+            match error {
+                // The reader has seen enough: it wants no more of it.
+                Error::ClosedPipe => keeper.forget(),
+                // The first error is the one to tell.
+                _ => drop(keeper.write()),
+            }
+            folder.sweep();
+        }
+        done.map_err(|error| folder.blame(error))
+    }
+
+    fn make_all(
+        &self,
+        folder: &RunDir,
+        options: &Options,
+        keeper: &Keeper,
+        kept: &mut Kept,
+        watch: &mut dyn Watch,
+    ) -> Result<Report> {
         let (clock, wall) = (Instant::now(), SystemTime::now());
+        if super::not_extendable(self.study).is_none() && self.study.experiment.path.is_none() {
+            keeper.open_finished()?;
+        }
         let mut both = Both { files: self.files(folder, options.names)?, watch };
-        let report = self.all(&mut both)?;
+        let report = self.all(keeper, kept, &mut both)?;
         let seconds = clock.elapsed().as_secs_f64();
         let files = self.write(folder, options, both.files, &report)?;
         let manifest = self.manifest(folder, options, &report, &files, (wall, seconds))?;
-        folder.write(store::MANIFEST, &json(&manifest)?)?;
+        folder.write(store::MANIFEST, &store::seal(&manifest))?;
+        folder.publish()?;
+        // The results are there. What is left over does no harm, and what is missing would only have to be made again.
+        drop(keeper.finish());
         Ok(report)
     }
 
@@ -137,17 +171,13 @@ impl Run<'_> {
         let mut names: Vec<String> = files.draws.iter().flat_map(|_| store::draw_files(samples)).collect();
         let settle = |draws: DrawFile| self.machine.pool.install(|| draws.settle());
         let settled = files.draws.map(settle).transpose()?;
-        let mut path = files.path;
-        path.as_mut().map_or(Ok(()), AtomicFile::settle)?;
-        let posterior = if path.is_some() { store::PATH } else { store::SUMMARY };
+        let posterior = if files.path.is_some() { store::PATH } else { store::SUMMARY };
         names.extend([posterior, store::REPORT, store::REPORT_JSON, store::CONFIG].map(String::from));
         let elbo = report.elbo();
         names.extend(elbo.is_some().then(|| store::ELBO.to_owned()));
-        folder.begin_replacing(&names)?;
-        // The experiment comes first: a run that dies here is known for what it was, and may be run again.
         folder.write(store::CONFIG, &options.resolved)?;
         let summaries = settled.map(|(draws, summaries)| draws.commit().map(|()| summaries)).transpose()?;
-        match path {
+        match files.path {
             Some(path) => path.commit()?,
             None => {
                 let text = Summary::table(summaries.as_deref().unwrap_or_default());
@@ -170,7 +200,12 @@ impl Run<'_> {
         (started, seconds): (SystemTime, f64),
     ) -> Result<Manifest> {
         let samples = &self.study.experiment.output.samples;
-        let hash = |name: &String| Ok((name.clone(), folder.sha256(name)?));
+        let (mut outputs, mut sizes) = (BTreeMap::new(), BTreeMap::new());
+        for name in files {
+            let (size, hash) = folder.fingerprint(name)?;
+            outputs.insert(name.clone(), hash);
+            sizes.insert(name.clone(), size);
+        }
         let mut status = BTreeMap::new();
         for (name, count) in report.repeats.iter().flat_map(|r| &r.diagnostics.status) {
             *status.entry(name.clone()).or_insert(0) += count;
@@ -192,7 +227,8 @@ impl Run<'_> {
             inputs: self.study.inputs().to_vec(),
             data: self.study.file_notes(),
             status,
-            outputs: files.iter().map(hash).collect::<Result<_>>()?,
+            outputs,
+            sizes,
         })
     }
 }
@@ -211,21 +247,23 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
 
     use super::*;
     use crate::config::Document;
     use crate::data::files::SearchPath;
+    use crate::run::{Resumed, identity, resume};
     use crate::store::faulty::{Fault, FaultyDisk};
-    use crate::store::{Disk, RealDisk};
+    use crate::store::{Disk, Existing, RealDisk, Shard, Shelf};
     use crate::study::Study;
 
     const TOY: &str = "name = \"x\"\nseed = 1\n[data.simulate.normal]\nn = 20\nmean = 0.0\nsd = 1.0\n[model.normal]\nsigma2 = 1.0\n\
-                       [sampler]\nB = 40\n";
+                       [sampler]\nB = 70\n";
     const PATH: &str =
         "[path]\nparameter = \"model.normal.sigma2\"\nvalues = [1.0, 2.0]\nkeep = [\"theta\"]\n";
 
-    /// Runs an experiment into a folder on this disk.
-    fn run(text: &str, folder: &Path, disk: Arc<dyn Disk>) -> Result<Report> {
+    /// Runs an experiment into a folder on this disk, with a part in the middle of a chunk, and another one.
+    fn run(text: &str, folder: &Path, disk: Arc<dyn Disk>, existing: Existing) -> Result<()> {
         let document = Document::parse("x.toml", text, &[]).unwrap();
         let experiment = document.decode().unwrap();
         let study = Study::new(document, experiment, SearchPath::default()).unwrap();
@@ -234,53 +272,85 @@ mod tests {
         let run = Run::new(&study, &pool, &cancel)?;
         let resolved = toml::to_string(&study.experiment).unwrap();
         let samples = &study.experiment.output.samples;
-        let folder = RunDir::open_on(disk, folder, samples, &resolved, study.inputs(), true)?;
+        let ours = identity(&study, &resolved, Shard::WHOLE);
+        let folder = RunDir::open_on(disk, folder, samples, &resolved, study.inputs(), existing)?;
+        let shelf = || Shelf::of_run(&folder);
+        let mut kept = Kept::default();
+        match existing {
+            Existing::Continue => match resume(folder.path(), shelf(), &ours, &study)? {
+                Resumed::Finished => return Ok(()),
+                Resumed::From(found) => kept = *found,
+            },
+            _ => shelf().clear(true),
+        }
+        let keeper = Keeper::every(shelf(), ours, study.draws() as u64, Duration::MAX);
         let options = Options { names: NameStyle::Dot, resolved, command: Vec::new() };
-        run.into_folder(&folder, &options, &mut |_: Sample| Ok(()))
+        let mut watch =
+            |draw: Sample| if [20, 50].contains(&draw.index) { keeper.write().map(drop) } else { Ok(()) };
+        run.into_folder(&folder, &options, &keeper, &mut kept, &mut watch).map(drop)
     }
 
     /// A folder with a manifest has every file that it lists, as it was written; whose results they are.
     fn results(folder: &Path) -> Option<usize> {
         let manifest = store::read_manifest(folder).ok()?;
-        let held = RunDir::open(folder, "samples.csv", "", &[], true).unwrap();
-        for (name, hash) in &manifest.outputs {
-            assert_eq!(held.sha256(name).ok().as_ref(), Some(hash), "{name}");
+        for name in manifest.outputs.keys() {
+            assert_eq!(store::damage(folder, &manifest, name), None);
         }
         Some(manifest.draws)
     }
 
-    /// Whatever call fails, once or for good, a run that failed says so and leaves the results that there were, or none.
+    /// The bytes of all results, times aside.
+    fn bytes(folder: &Path) -> Vec<(String, Vec<u8>)> {
+        let manifest = store::read_manifest(folder).unwrap();
+        let timed = [store::REPORT, store::REPORT_JSON];
+        let names = manifest.outputs.into_keys().filter(|name| !timed.contains(&name.as_str()));
+        names.map(|name| (name.clone(), std::fs::read(folder.join(&name)).unwrap())).collect()
+    }
+
+    /// Whatever call fails, once or for good: a run that failed says so and leaves the results that there were, all of
+    /// them, or the new ones; and going on with it ends with the bytes of a run that nothing happened to.
     #[test]
-    fn no_fault_of_the_disk_leaves_a_result_that_looks_whole() {
-        let old = TOY.replace("B = 40", "B = 7");
+    fn no_fault_of_the_disk_loses_or_spoils_anything() {
+        let old = TOY.replace("B = 70", "B = 7");
         let endings = ["", "[output]\nsamples = \"d.npy\"\n", "[output]\nsamples = \"d.csv.gz\"\n", PATH];
-        let cases =
-            endings.iter().flat_map(|end| [Fault::Once as fn(usize) -> Fault, Fault::From].map(|f| (end, f)));
-        for (ending, fault) in cases {
-            for k in 1.. {
-                let folder = crate::tempfile::tempdir().unwrap();
-                let disk = FaultyDisk::new(fault(k));
-                // Every other time there are older results to replace.
-                let before = (k % 2 == 0).then(|| run(&old, folder.path(), Arc::new(RealDisk)).unwrap());
-                let ended = run(&format!("{TOY}{ending}"), folder.path(), Arc::new(disk.clone()));
-                let found = results(folder.path());
-                match ended {
-                    Ok(_) => assert_eq!(found, Some(40), "{ending}: call {k}"),
-                    Err(error) => {
-                        assert_eq!(error.exit_code(), 1, "{error}");
-                        let kept = before.as_ref().map(|_| 7);
-                        assert!(
-                            found.is_none() || found == kept,
-                            "{ending}: call {k} of {}: {found:?}",
-                            disk.calls()
-                        );
+        let (mut injected, started) = (0, Instant::now());
+        for ending in endings {
+            let text = format!("{TOY}{ending}");
+            let whole = crate::tempfile::tempdir().unwrap();
+            run(&text, whole.path(), Arc::new(RealDisk), Existing::Refuse).unwrap();
+            let expected = bytes(whole.path());
+            for fault in [Fault::Once as fn(usize) -> Fault, Fault::From] {
+                for k in 1.. {
+                    let folder = crate::tempfile::tempdir().unwrap();
+                    let disk = FaultyDisk::new(fault(k));
+                    // Every other time there are older results to replace.
+                    let before = (k % 2 == 0).then_some(7);
+                    if before.is_some() {
+                        run(&old, folder.path(), Arc::new(RealDisk), Existing::Refuse).unwrap();
                     }
-                }
-                if disk.calls() < k {
-                    assert!(k > 20, "{k} calls make no run");
-                    break;
+                    let ended = run(&text, folder.path(), Arc::new(disk.clone()), Existing::Replace);
+                    let found = results(folder.path());
+                    match ended {
+                        Ok(()) => assert_eq!(found, Some(70), "{ending}: call {k}"),
+                        Err(error) => {
+                            assert_eq!(error.exit_code(), 1, "{error}");
+                            let sound = found == before || found == Some(70);
+                            assert!(sound, "{ending}: call {k} of {}: {found:?}", disk.calls());
+                        }
+                    }
+                    // Nothing of it may be there yet, and then the old results are in the way.
+                    let again = run(&text, folder.path(), Arc::new(RealDisk), Existing::Continue)
+                        .or_else(|_| run(&text, folder.path(), Arc::new(RealDisk), Existing::Replace));
+                    again.unwrap();
+                    assert!(bytes(folder.path()) == expected, "{ending}: call {k}");
+                    injected += 1;
+                    if disk.calls() < k {
+                        assert!(k > 20, "{k} calls make no run");
+                        break;
+                    }
                 }
             }
         }
+        println!("{injected} faults injected in {:.0?}: none lost or spoilt anything", started.elapsed());
     }
 }

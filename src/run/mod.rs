@@ -1,31 +1,40 @@
 //! A run: rounds (repeats, or settings of a path) of chunks of draws, folded in order. Threads make draws, [`ordered`] puts them
-//! in order, a chunk closes, its sums are folded: no bit of a report depends on threads. There is no terminal here: whoever
-//! wants to see the draws come gives a [`Watch`].
+//! in order, a chunk closes, its sums are folded: no bit of a report depends on threads. What is made is kept ([`Keeper`]), and
+//! what is kept ([`Kept`]) is not made again. There is no terminal here: whoever wants to see the draws come gives a [`Watch`].
 //!
 //! [`ordered`]: crate::ordered
 
 mod chunk;
 mod files;
 mod fold;
+mod identity;
+mod keeper;
+mod kept;
+mod round;
 mod sums;
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use rayon::ThreadPool;
 
-pub use chunk::{CHUNK, Chunk, Opening};
+pub use chunk::{CHUNK, Chunk, Closing, Kind, Opening};
 pub use files::Options;
 pub use fold::Fold;
+pub use identity::{
+    Resumed, identity, most_shards, not_extendable, resume, simd_class, spans, written_identity,
+};
+pub use keeper::{Keeper, Live};
+pub use kept::{Kept, State};
+pub use round::chunk_length;
+use round::{Round, Session};
 pub use sums::{Scores, Sums};
 
-use crate::error::Result;
-use crate::experiment::PathConfig;
-use crate::method::{Findings, Job, Machine, Made, Sink, Trial};
+use crate::error::{Error, Result};
+use crate::method::{Findings, Job, Machine, Made, Sink};
 use crate::path::PathPoint;
-use crate::report::{Diagnostics, Observations, PathReport, Repeat, Report};
-use crate::samples::{Kinship, Relation, Sample};
+use crate::report::{PathReport, Repeat, Report};
+use crate::samples::{Relation, Sample};
 use crate::study::Study;
 
 /// Sees a run go by. Rounds are counted from 0.
@@ -35,12 +44,12 @@ pub trait Watch {
         Ok(())
     }
 
-    /// A draw that will be written, as soon as it and all before it are made.
+    /// A draw that will be written, as soon as it and all before it are there.
     fn draw(&mut self, _round: usize, _draw: &Sample) -> Result<()> {
         Ok(())
     }
 
-    /// A chunk is closed.
+    /// A chunk is made.
     fn chunk(&mut self, _chunk: &Chunk) -> Result<()> {
         Ok(())
     }
@@ -50,7 +59,7 @@ pub trait Watch {
         Ok(())
     }
 
-    /// So many more of `sampler.B` are made, written or not.
+    /// So many more of `sampler.B` are there, written or not.
     fn progress(&mut self, _more: u64) {}
 }
 
@@ -72,23 +81,23 @@ impl<'a> Run<'a> {
         Ok(Run { study, machine: Machine { pool, cancel }, names, relation })
     }
 
-    /// Runs all rounds.
-    pub fn all(&self, watch: &mut dyn Watch) -> Result<Report> {
+    /// Runs all rounds, but for what is kept of them.
+    pub fn all(&self, keeper: &Keeper, kept: &mut Kept, watch: &mut dyn Watch) -> Result<Report> {
         let (study, experiment) = (self.study, &self.study.experiment);
         let values = study.settings();
+        let mut session = Session { machine: self.machine, keeper, kept, watch };
         let mut repeats = Vec::new();
         for round in 0..study.rounds() {
-            let setting = values.get(round).map(|_| study.setting(round)).transpose()?;
-            let of_repeat = Round { study, round, repeat: round, path: None };
-            let at = setting.as_ref().map_or(of_repeat, |setting| Round {
-                study: setting,
-                round,
-                repeat: 0,
-                path: experiment.path.as_ref(),
-            });
-            let (done, points) = at.run(self.machine, watch)?;
+            let draws = study.draws_of(round);
+            let (done, points) = match round::replay(&mut session, round, draws)? {
+                Some(done) => done,
+                None => {
+                    let made = self.round(round, |at| at.run(&mut session, 0..draws))?;
+                    made.expect("all draws of a round have something to say")
+                }
+            };
             if let Some(value) = values.get(round) {
-                watch.points(round, &value.to_string(), &points)?;
+                session.watch.points(round, &value.to_string(), &points)?;
             }
             repeats.push(done);
         }
@@ -102,114 +111,82 @@ impl<'a> Run<'a> {
             None => report,
         })
     }
-}
 
-/// One round of a run.
-#[derive(Clone, Copy)]
-struct Round<'a> {
-    /// Of a path, that of the setting.
-    study: &'a Study,
-    /// Which of the rounds, and which repeat of the study it is; counted from 0.
-    round: usize,
-    repeat: usize,
-    path: Option<&'a PathConfig>,
-}
-
-impl Round<'_> {
-    fn run(&self, machine: Machine, watch: &mut dyn Watch) -> Result<(Repeat, Vec<PathPoint>)> {
-        let trial = self.study.take_trial(self.repeat)?;
-        let started = Instant::now();
-        let draws = self.study.draws() as u64;
-        let scores = Scores::new(&self.study.experiment.evaluate, draws, &trial);
-        let length = match trial.relation.draws {
-            Kinship::Chains { each, .. } => each as u64,
-            Kinship::Independent | Kinship::Weighted => CHUNK,
-        };
-        let fold = self.fold(&scores, &trial);
-        let next = begin(&scores, self.round, 0..length.min(draws));
-        let mut sink = Chunks { scores: &scores, fold, next, length, draws, watch };
-        let test = scores.test;
-        trial.run(&mut Job {
-            experiment: &self.study.experiment,
-            trial: &trial,
-            test,
-            machine,
-            sink: &mut sink,
-        })?;
-        let (done, points) = self.finish(sink.fold, &trial, machine.pool);
-        Ok((Repeat { seconds: started.elapsed().as_secs_f64(), ..done }, points))
+    /// Makes some draws of some rounds, to be joined with others later.
+    pub fn some(
+        &self,
+        spans: &[(usize, Range<u64>)],
+        keeper: &Keeper,
+        kept: &mut Kept,
+        watch: &mut dyn Watch,
+    ) -> Result<()> {
+        let length = chunk_length(self.relation.draws);
+        let mut session = Session { machine: self.machine, keeper, kept, watch };
+        for (round, span) in spans {
+            let draws = self.study.draws_of(*round);
+            let missing = session.kept.missing(*round, draws, span, length);
+            let closed = *span != (0..draws) || session.kept.closing(*round, draws)?.is_some();
+            if missing.is_empty() && closed {
+                session.watch.progress(span.end - span.start);
+            } else if span.start == 0 {
+                self.round(*round, |at| at.run(&mut session, span.clone()))?;
+            } else {
+                self.round(*round, |at| at.run_detached(&mut session, span.clone()))?;
+            }
+        }
+        keeper.write().map(|_| ())
     }
 
-    fn fold<'a>(&self, scores: &'a Scores, trial: &Trial) -> Fold<'a> {
-        Fold::new(scores, trial, self.study.parameters(trial), self.path.is_some())
-    }
-
-    fn finish(&self, fold: Fold, trial: &Trial, pool: &ThreadPool) -> (Repeat, Vec<PathPoint>) {
-        let near_zero = self.path.map_or(0.0, |path| path.near_zero.get());
-        pool.install(|| fold.finish(self.facts(trial), near_zero))
-    }
-
-    /// What is known before the first draw.
-    fn facts(&self, trial: &Trial) -> Repeat {
-        let bootstrap = self.study.experiment.method.is_bootstrap() && trial.prior.alpha() == 0.0;
-        Repeat {
-            repeat: self.round + 1,
-            seed: trial.seed.0,
-            n_train: trial.train.n(),
-            n_test: trial.test.as_ref().map_or(0, |t| t.n()),
-            draws: self.study.draws(),
-            seconds: 0.0,
-            lppd: None,
-            mse: None,
-            accuracy: None,
-            sparsity: None,
-            diagnostics: Diagnostics::default(),
-            observations: Some(Observations::of(&trial.train, bootstrap)),
-            by_restarts: Vec::new(),
-            elbo: Vec::new(),
+    /// Builds a round.
+    fn round<T>(&self, round: usize, go: impl FnOnce(&Round) -> Result<T>) -> Result<T> {
+        if self.machine.cancel.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let (study, path) = (self.study, self.study.experiment.path.as_ref());
+        match path {
+            None => go(&Round { study, round, repeat: round, path: None }),
+            Some(_) => go(&Round { study: &study.setting(round)?, round, repeat: 0, path }),
         }
     }
+
+    /// These draws of a round once more, whatever is kept of them, as rows of the table; of chains, whole ones.
+    pub fn again(&self, round: usize, ranges: &[Range<u64>]) -> Result<Vec<Sample>> {
+        let mut made = Collected::default();
+        self.round(round, |at| {
+            let trial = at.study.trial(at.repeat)?;
+            ranges.iter().try_for_each(|range| {
+                let known = made.findings.clone();
+                trial.run(&mut Job {
+                    experiment: &at.study.experiment,
+                    trial: &trial,
+                    range: range.clone(),
+                    known: known.as_ref(),
+                    largest: f64::NEG_INFINITY,
+                    test: None,
+                    machine: self.machine,
+                    sink: &mut made,
+                })
+            })
+        })?;
+        Ok(made.rows)
+    }
 }
 
-/// Cuts the stream of draws into chunks, and folds them.
-struct Chunks<'a> {
-    scores: &'a Scores<'a>,
-    fold: Fold<'a>,
-    next: Chunk,
-    /// Draws of a chunk, and of the round.
-    length: u64,
-    draws: u64,
-    watch: &'a mut dyn Watch,
+/// Collects rows.
+#[derive(Default)]
+struct Collected {
+    findings: Option<Findings>,
+    rows: Vec<Sample>,
 }
 
-/// A chunk without its draws.
-fn begin(scores: &Scores, round: usize, draws: Range<u64>) -> Chunk {
-    Chunk { round, draws, rows: Vec::new(), sums: scores.none() }
-}
-
-impl Sink for Chunks<'_> {
+impl Sink for Collected {
     fn open(&mut self, findings: Findings) -> Result<()> {
-        let opening = Opening { round: self.next.round, findings };
-        self.watch.opening(&opening)?;
-        self.fold.open(&opening);
+        self.findings = Some(findings);
         Ok(())
     }
 
     fn put(&mut self, made: Made) -> Result<()> {
-        let index = made.index();
-        self.scores.add(&made, &mut self.next.sums);
-        if let Some(sample) = made.into_sample() {
-            self.watch.draw(self.next.round, &sample)?;
-            self.next.rows.push(sample);
-        }
-        self.watch.progress(1);
-        if index + 1 == self.next.draws.end {
-            let draws = index + 1..(index + 1 + self.length).min(self.draws);
-            let next = begin(self.scores, self.next.round, draws);
-            let closed = std::mem::replace(&mut self.next, next);
-            self.watch.chunk(&closed)?;
-            self.fold.add(&closed);
-        }
+        self.rows.extend(made.into_sample());
         Ok(())
     }
 }
@@ -223,16 +200,10 @@ pub fn fold(
     chunks: &[Chunk],
     pool: &ThreadPool,
 ) -> Result<Repeat> {
-    let trial = study.trial(repeat)?;
-    let scores = Scores::new(&study.experiment.evaluate, study.draws() as u64, &trial);
-    let at = Round { study, round: repeat, repeat, path: None };
-    let mut fold = at.fold(&scores, &trial);
-    opening.iter().for_each(|opening| fold.open(opening));
-    chunks.iter().for_each(|chunk| fold.add(chunk));
-    Ok(at.finish(fold, &trial, pool).0)
+    Round { study, round: repeat, repeat, path: None }.folded(opening, chunks, pool)
 }
 
-/// Runs repeat `repeat`, from 0.
+/// Runs repeat `repeat`, from 0, and keeps nothing.
 pub fn run_repeat(
     study: &Study,
     repeat: usize,
@@ -241,7 +212,10 @@ pub fn run_repeat(
     watch: &mut dyn Watch,
 ) -> Result<Repeat> {
     let at = Round { study, round: repeat, repeat, path: None };
-    Ok(at.run(Machine { pool, cancel }, watch)?.0)
+    let (keeper, mut kept) = (Keeper::default(), Kept::default());
+    let mut session = Session { machine: Machine { pool, cancel }, keeper: &keeper, kept: &mut kept, watch };
+    let done = at.run(&mut session, 0..study.draws() as u64)?;
+    Ok(done.expect("all draws of a round have something to say").0)
 }
 
 /// Draws are all that it wants.

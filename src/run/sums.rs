@@ -1,14 +1,15 @@
 //! What is summed up over draws: of a chunk, or of a round.
 
-use crate::bayes::importance::WeightSums;
+use crate::bayes::importance::{NEGLIGIBLE, WeightSums};
 use crate::bytes::bytes;
 use crate::data::Dataset;
 use crate::evaluate::{Dealing, OnTest, Sparsity};
 use crate::experiment::{EvaluateConfig, Metric};
-use crate::method::{Made, Trial};
+use crate::method::{Made, Trial, log_densities};
 use crate::model::{Model, Response};
 use crate::report::{DiagnosticsSum, Repeat};
-use crate::samples::Kinship;
+use crate::run::Chunk;
+use crate::samples::{Kinship, Sample};
 
 /// Sums over draws, in the order of the draws. Those of chunks are folded in the order of the chunks, so that no bit of
 /// them depends on threads, or on when a run was interrupted.
@@ -52,6 +53,10 @@ impl<'a> Scores<'a> {
             scores.test = trial.test.as_deref().filter(|_| scores.model.is_likelihood());
         }
         scores
+    }
+
+    pub fn model(&self) -> &dyn Model {
+        self.model
     }
 
     fn wants(&self, metric: Metric) -> bool {
@@ -126,7 +131,44 @@ impl<'a> Scores<'a> {
     }
 }
 
+impl Scores<'_> {
+    /// A chunk of weighted draws without those that weigh nothing beside the largest before them. A chunk that was made
+    /// where these are not known, in a shard, has more of them than one that was made in its turn.
+    pub fn filtered(&self, chunk: Chunk, largest: f64) -> Chunk {
+        let Some(weights) = chunk.sums.weights else { return chunk };
+        let mut largest = largest;
+        let mut counts = |row: &Sample| {
+            let log_weight = row.extra[0];
+            largest = largest.max(log_weight);
+            log_weight > largest - NEGLIGIBLE
+        };
+        let (rows, dropped): (Vec<Sample>, Vec<Sample>) = chunk.rows.iter().cloned().partition(&mut counts);
+        if dropped.is_empty() {
+            return chunk;
+        }
+        let mut sums = self.none();
+        let parameters = self.model.names().len();
+        for row in &rows {
+            let densities = self.test.map(|test| log_densities(self.model, parameters, &row.theta, test));
+            let made = Made::Drawn { sample: row.clone(), log_weight: row.extra[0], densities };
+            self.add(&made, &mut sums);
+        }
+        sums.weights = Some(weights.with_kept(rows.len() as u64));
+        Chunk { rows, sums, ..chunk }
+    }
+}
+
 impl Sums {
+    /// The largest log weight; −∞ of draws without weights.
+    pub fn largest(&self) -> f64 {
+        self.weights.map_or(f64::NEG_INFINITY, |weights| weights.largest())
+    }
+
+    /// Every weight is 0.
+    pub fn weighs_nothing(&self) -> bool {
+        self.weights.is_some_and(|weights| weights.largest() == f64::NEG_INFINITY)
+    }
+
     /// Adds the sums of the draws that come next.
     pub fn fold(&mut self, next: &Sums) {
         self.diagnostics.fold(&next.diagnostics);

@@ -90,6 +90,23 @@ impl Sample {
         self.status.is_lost()
     }
 
+    /// The draw of a row of the table, and its repeat, counted from 1; `None` for a row that is none.
+    pub fn of_row(statistics: &[f64], theta: &[f64]) -> Option<(usize, Sample)> {
+        let (common, extra) = statistics.split_at_checked(STATISTICS.len())?;
+        let count = |v: f64| (v >= 0.0 && v.fract() == 0.0 && v < 9e15).then_some(v as u64);
+        let [repeat, draw, objective, restart, iterations, status] = *<&[f64; 6]>::try_from(common).ok()?;
+        let sample = Sample {
+            index: count(draw)?.checked_sub(1)?,
+            theta: theta.to_vec(),
+            objective,
+            restart: count(restart)? as usize,
+            iterations: count(iterations)? as usize,
+            status: Status::ALL.into_iter().find(|s| s.code() == status)?,
+            extra: extra.to_vec(),
+        };
+        Some((count(repeat)? as usize, sample))
+    }
+
     /// The statistics in the order of the columns; repeat and draw are counted from 1.
     fn statistics(&self, repeat: usize) -> Vec<f64> {
         let common = [

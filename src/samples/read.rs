@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::format::{Opened, Table};
-use super::{FOREIGN, Format, Kinship, LOG_WEIGHT, REPEAT, RESTART, STATISTICS, STATUS, Summary, npy, wrong};
+use super::{
+    FOREIGN, Format, Kinship, LOG_WEIGHT, REPEAT, RESTART, STATISTICS, STATUS, Sample, Summary, npy, wrong,
+};
 use crate::config::printable;
 use crate::error::{Error, Result};
 use crate::optim::Status;
@@ -91,6 +93,19 @@ impl Samples {
         mut each: impl FnMut(&[f64], &[f64]) -> bool,
     ) -> Result<()> {
         self.table.scan(self.statistics, range, &mut each)
+    }
+
+    /// Every draw, all of it, with its repeat, counted from 1, in the order of the file, until `each` says false.
+    pub fn each(&self, mut each: impl FnMut(usize, Sample) -> bool) -> Result<()> {
+        let mut whole = true;
+        self.scan(0..self.parameters().len(), |statistics, theta| match Sample::of_row(statistics, theta) {
+            Some((repeat, sample)) => each(repeat, sample),
+            None => {
+                whole = false;
+                false
+            }
+        })?;
+        if whole { Ok(()) } else { Err(wrong(&self.path, FOREIGN)) }
     }
 
     /// Where these parameters stand among those of the file.
@@ -294,7 +309,7 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{NameStyle, Sample, Writer, columns};
+    use crate::samples::{NameStyle, Writer, columns};
 
     /// Three repeats of five draws with seven parameters; the second draw of each failed.
     fn table(folder: &Path, name: &str) -> Samples {

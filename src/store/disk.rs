@@ -32,6 +32,9 @@ pub trait Disk: Send + Sync {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// The names in a folder to disk: a file that was renamed stays so after a loss of power.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// A folder without content.
@@ -39,6 +42,7 @@ pub trait Disk: Send + Sync {
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
 
+    /// The file is made if need be, and never removed: whoever removed it would let two others hold two files of this name.
     fn lock(&self, path: &Path) -> io::Result<Lock>;
 }
 
@@ -72,6 +76,11 @@ impl Disk for RealDisk {
         fs::rename(from, to)
     }
 
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        // Only Unix opens folders.
+        if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
@@ -85,7 +94,19 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Lock> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file; remove it");
+        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(irregular());
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        // What was put there since is neither followed nor waited for.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = options.open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(irregular());
+        }
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Ok(Lock::Taken),
             // A file system without locks: nothing to hold.

@@ -98,7 +98,7 @@ impl DrawFile {
         samples.settle()?;
         let mut spool = self.spool.map(|spool| spool.finish(rows)).transpose()?;
         let array = spool.as_mut().unwrap_or(&mut samples);
-        array.flush().map_err(|e| Error::write(&array.path, e))?;
+        array.flush().map_err(|e| array.failed(e))?;
         let summaries = Samples::array(&array.temporary, self.columns)?.summarise(self.kinship, None)?;
         Ok((SettledDraws { samples, names: self.names }, summaries))
     }

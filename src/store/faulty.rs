@@ -93,6 +93,11 @@ impl Disk for FaultyDisk {
         RealDisk.rename(from, to)
     }
 
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        self.call()?;
+        RealDisk.sync_folder(path)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.call()?;
         RealDisk.remove(path)

@@ -192,6 +192,12 @@ impl Study {
         self.experiment.sampler.draws.get()
     }
 
+    /// Draws of a round: of a path, `sampler.B` may be what it is about.
+    pub fn draws_of(&self, round: usize) -> u64 {
+        let of_setting = self.settings.get(round).map(|(_, experiment)| experiment.sampler.draws.get());
+        of_setting.unwrap_or_else(|| self.draws()) as u64
+    }
+
     /// How often the draws are made: once for every repeat, or for every setting of the path.
     pub fn rounds(&self) -> usize {
         if self.experiment.path.is_some() { self.settings().len() } else { self.repeats() }

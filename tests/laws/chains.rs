@@ -62,7 +62,15 @@ fn draws_from(
     threads: usize,
     start: impl Fn(usize) -> Vec<f64> + Sync,
 ) -> Vec<Step> {
-    let chains = Chains { target, tuning: tuning(), draws, seed: Seed(seed), threads, cancel: &NEVER };
+    let chains = Chains {
+        target,
+        tuning: tuning(),
+        wanted: 0..tuning().chains,
+        draws,
+        seed: Seed(seed),
+        threads,
+        cancel: &NEVER,
+    };
     let mut found = Vec::new();
     let keep = |step| {
         found.push(step);
@@ -221,8 +229,15 @@ fn chains_stop_when_they_are_told_to() {
             -0.5 * (across * (u[0] - u[1]) + u[0] * u[0] + u[1] * u[1])
         });
         let tuning = ChainTuning { chains: 1, ..tuning() };
-        let chains =
-            Chains { target: &target, tuning, draws: 1000, seed: Seed(1), threads: 1, cancel: &cancel };
+        let chains = Chains {
+            target: &target,
+            tuning,
+            wanted: 0..tuning.chains,
+            draws: 1000,
+            seed: Seed(1),
+            threads: 1,
+            cancel: &cancel,
+        };
         let found = chains.sample(|_| Ok(vec![0.1, 0.1]), |_| Ok(()));
         assert!(matches!(found, Err(Error::Interrupted)), "{found:?}");
         let more = evaluations.into_inner() - limit;
@@ -233,8 +248,15 @@ fn chains_stop_when_they_are_told_to() {
 #[test]
 fn a_chain_that_cannot_begin_says_which_and_why() {
     let target = normal(vec![1.0]);
-    let chains =
-        Chains { target: &target, tuning: tuning(), draws: 10, seed: Seed(1), threads: 2, cancel: &NEVER };
+    let chains = Chains {
+        target: &target,
+        tuning: tuning(),
+        wanted: 0..tuning().chains,
+        draws: 10,
+        seed: Seed(1),
+        threads: 2,
+        cancel: &NEVER,
+    };
     let start = |c: usize| Ok(vec![if c == 2 { f64::NAN } else { 0.5 }]);
     let error = chains.sample(start, |_| Ok(())).unwrap_err();
     assert_eq!(error.to_string(), "chain 3: the log density is not finite where it begins");

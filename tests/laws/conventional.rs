@@ -249,7 +249,9 @@ fn the_evidence_of_a_mixture_is_normalised() {
     let proposal = Proposal::new(joint.blocks(), &proposal).unwrap();
     let (seed, pool, cancel) = (Seed(1), pool(2), AtomicBool::new(false));
     let joint = joint.as_ref();
-    let weighing = Weighing { joint, proposal: &proposal, draws: 40_000, seed, pool: &pool, cancel: &cancel };
+    let (draws, largest) = (0..40_000, f64::NEG_INFINITY);
+    let weighing =
+        Weighing { joint, proposal: &proposal, draws, largest, seed, pool: &pool, cancel: &cancel };
     let mut weights = WeightSums::default();
     let add = |_, log_weight, draw: Option<_>| {
         weights.add(log_weight, draw.is_some());
@@ -295,7 +297,8 @@ fn only_draws_without_weight_are_dropped_and_in_the_same_way_by_any_threads() {
         let weighing = Weighing {
             joint: &Spike,
             proposal: &proposal,
-            draws: 10_000,
+            draws: 0..10_000,
+            largest: f64::NEG_INFINITY,
             seed: Seed(3),
             pool: &pool,
             cancel: &cancel,

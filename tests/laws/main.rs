@@ -20,6 +20,7 @@ mod poisson;
 #[path = "../program/support.rs"]
 mod program;
 mod real_data;
+mod resume;
 mod sparse_mixture;
 mod stream;
 mod support;

@@ -161,7 +161,8 @@ fn chains(
     };
     let cancel = AtomicBool::new(false);
     let tuning = settings.tuning();
-    let chains = Chains { target, tuning, draws, seed: Seed(7), threads: 2, cancel: &cancel };
+    let wanted = 0..tuning.chains;
+    let chains = Chains { target, tuning, wanted, draws, seed: Seed(7), threads: 2, cancel: &cancel };
     chains.sample(start, keep).unwrap();
     assert!(divergent < CHAINS * draws / 200, "{divergent} divergences");
     by_parameter

@@ -80,6 +80,7 @@ fn a_run_writes_the_six_files_and_nothing_else() {
     let place = Place::new();
     let samples = toy(&place, "out", &["sampler.B=40"], &[]);
     assert_eq!(place.list("out"), RESULTS);
+    assert_eq!(place.list_all("out").len(), RESULTS.len() + 2, "the lock, and what more draws are added to");
     assert_eq!(place.list("."), ["out"]);
     let rows = cells(&samples);
     assert_eq!(rows.len(), 41);
@@ -245,7 +246,11 @@ fn a_reader_that_has_seen_enough_ends_the_run_quietly() {
     assert_eq!(text.lines().count(), 3);
     assert_eq!(place.read("status"), "0\n");
     assert_eq!(place.read("stderr"), "");
-    assert!(!place.exists("runs/gmm_toy"), "half a run is no run");
+    assert_eq!(place.list("runs/gmm_toy"), [""; 0], "half a run is no run");
+    assert!(
+        !place.exists("runs/gmm_toy/.npl-chunks/1-of-1/00000001.part"),
+        "and nobody wants to go on with it"
+    );
     assert!(toy(&place, "solo", &["sampler.B=2"], &[]).starts_with(&text));
 }
 

@@ -20,6 +20,8 @@ mod path;
 mod plot;
 mod plotting;
 mod relabel;
+#[cfg(unix)]
+mod resume;
 mod samples;
 mod scaling;
 mod support;

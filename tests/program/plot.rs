@@ -298,28 +298,21 @@ fn the_default_is_the_figure_that_says_most() {
     assert!(figures.len() > 4 && figures.iter().all(|(_, title, _)| !title.is_empty()));
 }
 
+/// Aligned draws have their components apart, and the picture says how far to trust them.
 #[test]
-fn draws_can_be_arranged_before_they_are_drawn() {
-    let sorted = |mut draws: plot::Draws| {
-        let (a, b) = (
-            draws.names.iter().position(|n| n == "mu.1.1").unwrap(),
-            draws.names.iter().position(|n| n == "mu.2.1").unwrap(),
-        );
-        for i in 0..draws.count() {
-            if draws.columns[a][i] > draws.columns[b][i] {
-                let first = draws.columns[a][i];
-                draws.columns[a][i] = draws.columns[b][i];
-                draws.columns[b][i] = first;
-            }
-        }
-        Ok(draws)
-    };
-    let run = source("mix").arranged(std::sync::Arc::new(sorted));
-    let draws = run.draws(&["mu.2.1".into(), "mu.1.1".into()], 1).unwrap();
-    assert!(draws.columns[0].iter().zip(&draws.columns[1]).all(|(high, low)| high >= low));
+fn components_can_be_aligned_before_they_are_drawn() {
+    let run = source("mix").relabelled().unwrap();
     let summaries = run.summaries(1).unwrap();
     let median = |name: &str| summaries.iter().find(|s| s.parameter == name).unwrap().quantiles[2];
-    assert!(median("mu.1.1") < median("mu.2.1"));
+    assert!(median("mu.1.1") + 1.0 < median("mu.2.1"), "{summaries:?}");
+    let options = Options { parameters: vec!["mu.*".into()], ..Options::default() };
+    let scene = plot::draw(plot::kind("marginal").unwrap(), &[run], &options).unwrap();
+    assert!(plot::svg(&scene).contains("aligned over draws"));
+    let place = place();
+    place.ok(&["plot", "mix", "--relabel", "--kind", "marginal", "--out", "aligned.svg"]);
+    assert!(place.read("aligned.svg").contains("aligned over draws"));
+    let refused = place.npl(&["plot", "logit", "--relabel", "--out", "x.svg"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
 }
 
 #[test]

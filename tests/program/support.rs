@@ -40,12 +40,27 @@ impl Place {
         fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     }
 
+    /// Makes the manifest of a run one that knows nothing of the bytes of its results: they can be changed for a test.
+    pub fn unseal(&self, run: &str) -> &Place {
+        let name = format!("{run}/manifest.json");
+        let mut manifest: serde_json::Value = serde_json::from_str(&self.read(&name)).unwrap();
+        let entries = manifest.as_object_mut().unwrap();
+        ["sizes", "checksum"].iter().for_each(|key| drop(entries.remove(*key)));
+        entries.insert("outputs".to_owned(), serde_json::json!({}));
+        self.write(&name, manifest.to_string())
+    }
+
     pub fn exists(&self, name: &str) -> bool {
         self.path(name).exists()
     }
 
-    /// Names in a folder, hidden ones too, sorted.
+    /// Names in a folder, hidden ones too, sorted; but for what a run keeps for itself.
     pub fn list(&self, name: &str) -> Vec<String> {
+        self.list_all(name).into_iter().filter(|name| name != ".npl.lock" && name != ".npl-chunks").collect()
+    }
+
+    /// All names in a folder, sorted.
+    pub fn list_all(&self, name: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(name)).unwrap();
         let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
@@ -56,7 +71,9 @@ impl Place {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_npl"));
         command.current_dir(self.0.path()).args(args).stdin(Stdio::null());
-        for name in ["NPL_DATA", "RAYON_NUM_THREADS", "SLURM_CPUS_PER_TASK"] {
+        for name in
+            ["NPL_DATA", "NPL_SHARDS", "RAYON_NUM_THREADS", "SLURM_CPUS_PER_TASK", "SLURM_ARRAY_TASK_ID"]
+        {
             command.env_remove(name);
         }
         command

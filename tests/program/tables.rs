@@ -114,6 +114,7 @@ fn rows_of_a_base_measure_do_not_vanish_quietly() {
 fn reports_without_notes_are_read() {
     let place = Place::new();
     place.write("d.csv", "a\n1\n2\n").write("e.toml", MEAN).ok(&["run", "e.toml", "--out", "out"]);
+    place.unseal("out");
     for file in ["out/report.json", "out/manifest.json"] {
         let mut value = json(&place, file);
         assert!(value.as_object_mut().unwrap().remove("data").is_some(), "{file}");

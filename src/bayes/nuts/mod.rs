@@ -9,6 +9,7 @@ mod metric;
 mod step_size;
 mod tree;
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -35,6 +36,8 @@ pub struct Step {
 pub struct Chains<'a> {
     pub target: &'a dyn LogDensity,
     pub tuning: ChainTuning,
+    /// Which of them are run, counted from 0.
+    pub wanted: Range<usize>,
     /// Draws of every chain after its warm-up.
     pub draws: usize,
     pub seed: Seed,
@@ -50,7 +53,7 @@ impl Chains<'_> {
         start: impl Fn(usize) -> Result<Vec<f64>> + Sync,
         mut sink: impl FnMut(Step) -> Result<()>,
     ) -> Result<()> {
-        let chains = self.tuning.chains;
+        let chains = self.wanted.len();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let halted = || stop.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed);
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..chains).map(|_| mpsc::channel()).unzip();
@@ -59,8 +62,9 @@ impl Chains<'_> {
             for _ in 0..self.threads.min(chains) {
                 scope.spawn(|| {
                     loop {
-                        let c = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(sender) = senders.get(c) else { break };
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(sender) = senders.get(place) else { break };
+                        let c = self.wanted.start + place;
                         let sender = sender.lock().expect("taken once").take().expect("taken once");
                         let send = |step| sender.send(Ok(step)).is_ok() && !halted();
                         let done = start(c).and_then(|u| self.run(c, u, &halted, send));
