@@ -363,6 +363,8 @@ pub struct SummaryArgs {
 pub struct RelabelArgs {
     /// Run directory
     pub run: PathBuf,
+    #[command(flatten)]
+    pub reading: ReadArgs,
     /// Where to write, the ending is the format; `-` is CSV on standard output [default: beside the draws]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -375,6 +377,8 @@ pub struct RelabelArgs {
 pub struct SamplesArgs {
     /// Run directory
     pub run: PathBuf,
+    #[command(flatten)]
+    pub reading: ReadArgs,
     /// Only columns of such names, `*` for any characters, `?` for one (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub columns: Vec<String>,
@@ -457,6 +461,8 @@ pub struct PlotArgs {
     /// Run directories
     #[arg(required = true)]
     pub runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadArgs,
     /// What to draw [default: what says most about the run]
     #[arg(long, short)]
     pub kind: Option<String>,

@@ -10,7 +10,7 @@ use npl::error::Error;
 use npl::plot::{self, Medium, Options, RESOLUTION, Scene, Source};
 use npl::store::AtomicFile;
 
-use super::{note, print};
+use super::{note, print, reading};
 use crate::cli::PlotArgs;
 
 /// Cells of a terminal that does not say how large it is, and the largest that is filled.
@@ -56,6 +56,7 @@ impl Format {
 }
 
 pub fn plot(args: PlotArgs) -> Result<()> {
+    reading(&args.reading);
     let target = target(&args)?;
     let options = options(&args, &target)?;
     let search = SearchPath::new(args.data_dir.as_deref());

@@ -10,7 +10,7 @@ use npl::samples::{self, Relabelling, Samples};
 use npl::store;
 
 use super::text::{percent, render};
-use super::{note, open_draws, print};
+use super::{note, open_draws, print, reading};
 use crate::cli::{DrawFormat, Format, RelabelArgs};
 
 /// More components or columns than this are not listed for people.
@@ -18,6 +18,7 @@ const COMPONENTS_LISTED: usize = 30;
 const COLUMNS_LISTED: usize = 4;
 
 pub fn relabel(args: RelabelArgs) -> Result<()> {
+    reading(&args.reading);
     let (aligned, done) = aligned(&args.run)?;
     let file = store::samples_of(&args.run)?;
     let own = file.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();

@@ -9,10 +9,11 @@ use npl::report::Report;
 use npl::samples::{Choice, Pick, Samples};
 use npl::store::{self, AtomicFile};
 
-use super::{note, open_draws, relabel};
+use super::{note, open_draws, reading, relabel};
 use crate::cli::SamplesArgs;
 
 pub fn samples(args: SamplesArgs) -> Result<()> {
+    reading(&args.reading);
     let report = store::read_report(&args.run)?;
     let repeat = repeat(&args, &report)?;
     let samples = if args.relabel { relabelled(&args.run)? } else { open_draws(&args.run)? };
