@@ -155,7 +155,7 @@ fn rows(request: &Request, summaries: &[Summary]) -> Result<(Vec<String>, Option
     let by_height = if line.is_page() {
         ROWS
     } else {
-        ((line.height / line.line(Role::Tick)) as usize).saturating_sub(7).max(3) / request.runs.len().min(3)
+        ((line.height / line.line(Role::Tick)) as usize).saturating_sub(8).max(3) / request.runs.len().min(3)
     };
     let by_height = request
         .options

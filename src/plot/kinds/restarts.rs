@@ -138,7 +138,7 @@ fn objectives(sheet: &mut Sheet, place: Rect, draws: &[Draw]) {
     };
     let ticks = [(bottom + 0.35, "best".to_owned())]
         .into_iter()
-        .chain(powers.iter().rev().step_by(every).map(name))
+        .chain(powers.iter().step_by(every).map(name))
         .collect();
     let x = Axis::new("draw", (0.4, draws.len() as f64 + 0.6)).ticks(Ticks::Whole);
     let y =
