@@ -6,6 +6,8 @@ mod export;
 #[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
 mod plot;
 mod relabel;
+#[cfg_attr(not(feature = "plot"), path = "no_report.rs")]
+mod report;
 mod run;
 mod samples;
 mod summary;
@@ -44,6 +46,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Samples(args) => samples::samples(args),
         Command::Table(args) => table::table(args),
         Command::Plot(args) => plot::plot(args),
+        Command::Report(args) => report::report(args),
         Command::Alpha(args) => alpha::alpha(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::math::log_sum_exp;
 use crate::path::PathPoint;
 use crate::report::{PathReport, Report};
-use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Relation, Samples, Summary};
+use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Relabelling, Relation, Samples, Summary};
 use crate::store;
 use crate::study::{Study, Trial};
 
@@ -85,6 +85,11 @@ impl Source {
         Ok(Source { folder, label, report, relation, samples, search, arrange: None, study })
     }
 
+    /// The same run, read once more, under the same label.
+    pub fn again(&self) -> Result<Source> {
+        Ok(Source::open(&self.folder, self.search.clone())?.labelled(self.label.clone()))
+    }
+
     pub fn labelled(self, label: impl Into<String>) -> Source {
         Source { label: label.into(), ..self }
     }
@@ -92,6 +97,23 @@ impl Source {
     /// The run with its draws changed before they are looked at.
     pub fn arranged(self, arrange: Arrange) -> Source {
         Source { arrange: Some(arrange), ..self }
+    }
+
+    /// The run with the components of its mixtures under the same labels in every draw, in the order of the means of the first
+    /// column, so that labels of several runs can be compared; and what that did to the draws.
+    pub fn relabelled(self) -> Result<(Source, Relabelling)> {
+        let by_means = Relation { exchangeable: true, ..self.relation };
+        let shown = printable(&self.folder.display().to_string());
+        let samples =
+            self.samples.ok_or_else(|| Error::input(format!("{shown}: there are no draws to align")))?;
+        let (samples, done) = samples.relabelled(by_means)?;
+        let relation = Relation { exchangeable: false, ..self.relation };
+        Ok((Source { samples: Some(samples), relation, ..self }, done))
+    }
+
+    /// Whether its draws are mixtures of several components.
+    pub fn is_mixture(&self) -> bool {
+        self.relation.components.is_some_and(|components| components.count() > 1)
     }
 
     /// Those whose draws are there.
@@ -192,6 +214,11 @@ impl Source {
         }
     }
 
+    /// Numbers of all parameters of the draws of all rounds together.
+    pub fn overall(&self) -> Result<Vec<Summary>> {
+        self.samples()?.summarise(self.relation.draws, None)
+    }
+
     /// Points of the path: settings from 1.
     pub fn points(&self) -> Result<Vec<(usize, PathPoint)>> {
         crate::path::read(&self.folder.join(store::PATH))
@@ -208,7 +235,8 @@ impl Source {
         Study::new(document, experiment, self.search.clone())
     }
 
-    fn config(&self) -> Result<(Document, Experiment)> {
+    /// The experiment as the run resolved it.
+    pub fn config(&self) -> Result<(Document, Experiment)> {
         let file = self.folder.join(store::CONFIG);
         let shown = file.display().to_string();
         let text = std::fs::read_to_string(&file)

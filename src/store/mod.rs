@@ -36,6 +36,11 @@ pub const MANIFEST: &str = "manifest.json";
 /// The ELBO of a variational fit.
 pub const ELBO: &str = "elbo.csv";
 pub const RESERVED: [&str; 7] = [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, CONFIG, MANIFEST];
+/// A page about the run, which is no result: no manifest lists it.
+pub const PAGE: &str = "report.html";
+/// What such a page says made it, among its first so many bytes.
+pub const GENERATOR: &str = "npl report";
+const PAGE_HEAD: u64 = 1024;
 const LOCK: &str = ".npl.lock";
 
 /// A file that appears under its name only when it is complete and on disk.
@@ -196,14 +201,23 @@ impl RunDir {
     }
 
     /// Declares old results void, before the first of the new `files` takes their place: without a manifest nothing is a
-    /// result. Old files that have no successor go, and relabelled copies of the old draws.
+    /// result. Old files that have no successor go, with relabelled copies of the old draws and the page about them.
     pub fn begin_replacing(&self, files: &[String]) -> Result<()> {
         let old = read_manifest(&self.path).ok();
         self.remove(MANIFEST)?;
         let copies = old.iter().flat_map(|m| copy::relabelled_files(&m.samples));
         let results = old.iter().flat_map(|m| m.outputs.keys().cloned());
         let gone: Vec<String> = results.chain(copies).filter(|n| is_ours(n) && !files.contains(n)).collect();
-        gone.iter().try_for_each(|name| self.remove(name))
+        gone.iter().try_for_each(|name| self.remove(name))?;
+        if self.has_page() { self.remove(PAGE) } else { Ok(()) }
+    }
+
+    /// Whether there is a page that npl made of the old results; what else has its name is not ours.
+    fn has_page(&self) -> bool {
+        let mut head = Vec::new();
+        let read =
+            fs::File::open(self.file(PAGE)).and_then(|file| file.take(PAGE_HEAD).read_to_end(&mut head));
+        read.is_ok() && String::from_utf8_lossy(&head).contains(GENERATOR)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -236,7 +250,7 @@ pub fn draw_files(samples: &str) -> Vec<String> {
 /// Whether a run may have written a file of this name.
 fn is_ours(name: &str) -> bool {
     let names = Format::named_by(name).is_some_and(|draws| !draw_files(&draws).is_empty());
-    RESERVED.contains(&name) || !draw_files(name).is_empty() || names
+    name == PAGE || RESERVED.contains(&name) || !draw_files(name).is_empty() || names
 }
 
 /// Removes the unfinished files of a run that was killed. Whoever holds the lock is alone here.

@@ -3,6 +3,8 @@
 mod arviz;
 mod bad_inputs;
 mod bench_vs_python;
+#[cfg(all(feature = "plot", unix))]
+mod browser;
 mod cli;
 mod directions;
 mod docs;
@@ -19,6 +21,8 @@ mod path;
 mod plot;
 mod plotting;
 mod relabel;
+#[cfg(feature = "plot")]
+mod report;
 mod samples;
 mod scaling;
 mod support;
