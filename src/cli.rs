@@ -358,6 +358,9 @@ pub struct PlotArgs {
     /// Parameters, by name or pattern: `'mu.*'` (several, or repeatable)
     #[arg(long, short, value_name = "NAME", num_args = 1..)]
     pub parameters: Vec<String>,
+    /// Align the components of a mixture over draws first, as `npl relabel` does
+    #[arg(long)]
+    pub relabel: bool,
     /// File to write, .svg, .png or .pdf; `-` is the terminal [default: the terminal, if there is one]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -47,7 +47,7 @@ impl Purpose {
     /// theirs, so that data, splits and starts stay what they were.
     fn version(self) -> &'static [u8] {
         match self {
-            Purpose::Weights => b"npl-stream-2",
+            Purpose::Weights | Purpose::Chain => b"npl-stream-2",
             _ => b"npl-stream-1",
         }
     }

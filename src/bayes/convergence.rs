@@ -148,7 +148,7 @@ fn effective_size(chains: &[Vec<f64>]) -> f64 {
 }
 
 /// Φ⁻¹ to about 1e-16: Wichura's algorithm AS 241.
-fn normal_quantile(p: f64) -> f64 {
+pub(super) fn normal_quantile(p: f64) -> f64 {
     let ratio = |x: f64, a: [f64; 8], b: [f64; 7]| {
         let numerator = a.iter().rev().fold(0.0, |s, c| s * x + c);
         let denominator = b.iter().rev().fold(0.0, |s, c| (s + c) * x) + 1.0;

@@ -4,7 +4,6 @@
 pub mod advi;
 pub mod convergence;
 pub mod importance;
-#[cfg(feature = "nuts")]
 pub mod nuts;
 
 use std::sync::atomic::AtomicBool;
@@ -111,7 +110,6 @@ impl Posterior<'_> {
     }
 
     /// Draws from all chains, chain by chain, into `sink`.
-    #[cfg(feature = "nuts")]
     pub fn nuts(&self, plan: &ChainPlan, mut sink: impl FnMut(ChainDraw) -> Result<()>) -> Result<()> {
         let ChainPlan { tuning, draws, init, seed, threads, cancel } = *plan;
         let start = |chain: usize| self.start(init, &mut seed.stream(Purpose::Chain, chain as u64, 1));
@@ -129,11 +127,6 @@ impl Posterior<'_> {
                 divergent: step.divergent,
             })
         })
-    }
-
-    #[cfg(not(feature = "nuts"))]
-    pub fn nuts(&self, _plan: &ChainPlan, _sink: impl FnMut(ChainDraw) -> Result<()>) -> Result<()> {
-        Err(Error::input(WITHOUT_NUTS))
     }
 }
 
@@ -161,10 +154,6 @@ pub struct ChainPlan<'a> {
     pub threads: usize,
     pub cancel: &'a AtomicBool,
 }
-
-/// Said by a build without the sampler.
-pub const WITHOUT_NUTS: &str =
-    "this build has no NUTS: build it with `--features nuts`, which is the default";
 
 /// A draw of a chain.
 #[derive(Clone, Debug, PartialEq)]

@@ -59,10 +59,10 @@ pub fn plot(args: PlotArgs) -> Result<()> {
     let target = target(&args)?;
     let options = options(&args, &target)?;
     let search = SearchPath::new(args.data_dir.as_deref());
-    let sources = sources(&args.runs, &args.label, &search)?;
+    let sources = sources(&args.runs, &args.label, args.relabel, &search)?;
     let kind = match &args.kind {
         Some(name) => plot::kind(name)?,
-        None => plot::default_kind(&sources, &options),
+        None => plot::default_kind(&sources, &options)?,
     };
     let scene = plot::draw(kind, &sources, &options)?;
     match target {
@@ -183,15 +183,23 @@ fn truth(text: &str) -> Result<Vec<(String, f64)>, Error> {
     Ok(truths)
 }
 
-/// The runs, each with its label: as it is asked for, else its name; where names are the same, its folder, or the whole way
+/// The runs, with components aligned if that is asked for, each with its label: as it is asked for, else its name; where names are the same, its folder, or the whole way
 /// there.
-pub fn sources(runs: &[PathBuf], labels: &[String], search: &SearchPath) -> Result<Vec<Source>, Error> {
+pub fn sources(
+    runs: &[PathBuf],
+    labels: &[String],
+    relabel: bool,
+    search: &SearchPath,
+) -> Result<Vec<Source>, Error> {
     if labels.len() > runs.len() {
         let (labels, runs) = (labels.len(), runs.len());
         return Err(Error::input(format!("--label is given {labels} times, and there are {runs} runs")));
     }
-    let opened: Vec<Source> =
-        runs.iter().map(|run| Source::open(run, search.clone())).collect::<Result<_, _>>()?;
+    let open = |run: &PathBuf| {
+        let source = Source::open(run, search.clone())?;
+        if relabel { source.relabelled() } else { Ok(source) }
+    };
+    let opened: Vec<Source> = runs.iter().map(open).collect::<Result<_, _>>()?;
     let names: Vec<String> = opened.iter().map(|s| s.label.clone()).collect();
     let folder = |run: &PathBuf| run.file_name().map(|f| printable(&f.to_string_lossy())).unwrap_or_default();
     let folders: Vec<String> = runs.iter().map(folder).collect();

@@ -14,7 +14,6 @@ pub fn version(args: &VersionArgs) -> Result<()> {
         let levels: Vec<&str> = available().map(Level::name).collect();
         let (count, source) = threads(&args.machine);
         let features = [
-            ("nuts", cfg!(feature = "nuts")),
             ("openblas", cfg!(feature = "openblas")),
             ("parquet", cfg!(feature = "parquet")),
             ("plot", cfg!(feature = "plot")),

@@ -82,9 +82,6 @@ fn settings(experiment: &Experiment) -> Settings {
 
 /// What keeps chains from being run.
 pub fn problems(experiment: &Experiment, say: &mut Say) {
-    if !cfg!(feature = "nuts") {
-        say("method", crate::bayes::WITHOUT_NUTS.into());
-    }
     let (draws, chains) = (experiment.sampler.draws.get(), settings(experiment).chains.get());
     if draws % chains != 0 {
         let message =

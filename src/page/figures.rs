@@ -42,7 +42,7 @@ const ALIGNED: &str = "Marginal posteriors, components aligned";
 fn wanted(view: &View) -> Vec<Want<'_>> {
     let run = &view.source;
     let options = Options::default();
-    let first = plot::default_kind(std::slice::from_ref(run), &options).name;
+    let first = plot::default_kind(std::slice::from_ref(run), &options).map_or("marginal", |kind| kind.name);
     let plain = |kind| Want { kind, run, view, title: None };
     let applies = |kind: &str| plot::kind(kind).is_ok_and(|kind| (kind.applies)(run));
     let regression = applies("forest");
@@ -67,7 +67,7 @@ fn together(views: &[View]) -> Vec<(&'static str, Html)> {
     let runs: Result<Vec<Source>> = views
         .iter()
         .map(|view| match view.aligned {
-            Some(_) => Ok(view.source.again()?.relabelled()?.0),
+            Some(_) => Ok(view.source.again()?.relabelled_by_means()?.0),
             None => view.source.again(),
         })
         .collect();

@@ -34,7 +34,7 @@ impl View {
         let experiment = source.config().ok().map(|(_, experiment)| experiment);
         let aligned = match align && source.is_mixture() && source.path().is_none() {
             // Draws that cannot be aligned are shown as they are.
-            true => source.again()?.relabelled().ok(),
+            true => source.again()?.relabelled_by_means().ok(),
             false => None,
         };
         let overall = wanted.repeat.is_none();

@@ -24,7 +24,7 @@ pub enum Ticks {
     /// Whole numbers only.
     Whole,
     None,
-    /// Names at places; on a vertical axis all of them.
+    /// Names at places, as many as there is room for.
     Named(Vec<(f64, String)>),
 }
 
@@ -180,6 +180,8 @@ pub struct Axes {
 
 /// Between ticks and their labels; and between labels.
 const TICK: f64 = 3.0;
+/// From the horizontal axis down to its labels: clear of a label of the other axis that stands at the corner.
+const BELOW: f64 = 5.5;
 const APART: f64 = 7.0;
 
 impl Axes {
@@ -197,17 +199,21 @@ impl Axes {
             rect.bottom -= theme.line(Role::Label);
         }
         if !matches!(x.ticks, Ticks::None) {
-            rect.bottom -= line + sheet.air(TICK + 1.0);
+            rect.bottom -= line + sheet.air(BELOW);
         }
         let y_marks = y.marks(most_rows(&theme, &rect, &y.ticks));
+        let clear = 1.03 * theme.size(Role::Tick);
+        let y_marks = thinned(y_marks, &|a, b| rect.height() * (y.share(a.0) - y.share(b.0)).abs() >= clear);
         let widest = y_marks.iter().map(|(_, t)| theme.width_of(t, Role::Tick)).fold(0.0, f64::max);
         let widest = widest.min(0.45 * outer.width());
         if !y_marks.is_empty() {
             rect.left += widest + TICK + if theme.is_page() { 3.0 } else { 2.0 };
         }
+        let beside = rect.left;
         let x_marks = fitted(&theme, &x, &mut rect, &outer);
         let axes = Axes { rect, x, y };
-        axes.draw(sheet, outer, &x_marks, &y_marks, widest);
+        axes.draw_x(sheet, outer, &x_marks);
+        axes.draw_y(sheet, outer, &y_marks, (if theme.is_page() { rect.left } else { beside }, widest));
         axes
     }
 
@@ -216,43 +222,53 @@ impl Axes {
         Axes { rect, x, y }
     }
 
-    fn draw(&self, sheet: &mut Sheet, outer: Rect, xs: &[(f64, String)], ys: &[(f64, String)], widest: f64) {
+    fn draw_x(&self, sheet: &mut Sheet, outer: Rect, marks: &[(f64, String)]) {
         let (theme, rect) = (sheet.theme, self.rect);
-        let page = theme.is_page();
-        let line = Stroke::new(FAINT, 0.7);
-        if self.x.grid && page {
-            xs.iter().for_each(|(v, _)| {
-                sheet.scene.line((self.px(*v), rect.top), (self.px(*v), rect.bottom), line.clone())
-            });
-        }
-        if self.y.grid && page {
-            ys.iter().for_each(|(v, _)| {
-                sheet.scene.line((rect.left, self.py(*v)), (rect.right, self.py(*v)), line.clone())
-            });
-        }
         let ink = Stroke::new(GREY, 0.8);
-        sheet.scene.line((rect.left, rect.bottom), (rect.right, rect.bottom), ink.clone());
-        let named = matches!(self.y.ticks, Ticks::Named(_));
-        if !ys.is_empty() && !named {
-            sheet.scene.line((rect.left, rect.top), (rect.left, rect.bottom), ink.clone());
+        for (v, _) in marks.iter().filter(|_| self.x.grid && theme.is_page()) {
+            sheet.scene.line((self.px(*v), rect.top), (self.px(*v), rect.bottom), Stroke::new(FAINT, 0.7));
         }
-        let below = rect.bottom + sheet.air(TICK + 1.0) + theme.ascent(Role::Tick);
-        for (v, label) in xs {
+        sheet.scene.line((rect.left, rect.bottom), (rect.right, rect.bottom), ink.clone());
+        let below = rect.bottom + sheet.air(BELOW) + theme.ascent(Role::Tick);
+        for (v, label) in marks {
             let x = self.px(*v);
-            if page {
+            if theme.is_page() {
                 sheet.scene.line((x, rect.bottom), (x, rect.bottom + TICK), ink.clone());
             }
             sheet.write(label, Role::Tick, (x, below), Anchor::Middle, GREY);
         }
-        for (v, label) in ys {
-            let y = self.py(*v);
-            if page && !named {
+        let label = theme.fit(&self.x.label, Role::Label, outer.width());
+        let half = 0.5 * theme.width_of(&label, Role::Label);
+        let centre = (0.5 * (rect.left + rect.right)).max(outer.left + half).min(outer.right - half);
+        let bottom = outer.bottom - theme.line(Role::Label) + theme.ascent(Role::Label) + sheet.air(1.0);
+        sheet.write(&label, Role::Label, (centre, bottom), Anchor::Middle, GREY);
+    }
+
+    /// Labels end left of `beside`, and are no wider than `widest`.
+    fn draw_y(&self, sheet: &mut Sheet, outer: Rect, marks: &[(f64, String)], (beside, widest): (f64, f64)) {
+        let (theme, rect) = (sheet.theme, self.rect);
+        let ink = Stroke::new(GREY, 0.8);
+        for (v, _) in marks.iter().filter(|_| self.y.grid && theme.is_page()) {
+            sheet.scene.line((rect.left, self.py(*v)), (rect.right, self.py(*v)), Stroke::new(FAINT, 0.7));
+        }
+        let named = matches!(self.y.ticks, Ticks::Named(_));
+        if !marks.is_empty() && !named {
+            sheet.scene.line((rect.left, rect.top), (rect.left, rect.bottom), ink.clone());
+        }
+        for (v, label) in marks {
+            // A terminal has no half rows: the topmost label stays below that of the axis.
+            let y = if theme.is_page() {
+                self.py(*v)
+            } else {
+                self.py(*v).max(rect.top + 0.5 * theme.line(Role::Tick))
+            };
+            if theme.is_page() && !named {
                 sheet.scene.line((rect.left - TICK, y), (rect.left, y), ink.clone());
             }
             let label = theme.fit(label, Role::Tick, widest);
             let colour = if named { INK } else { GREY };
-            let gap = if page { TICK + 2.0 } else { 3.0 };
-            sheet.write(&label, Role::Tick, (rect.left - gap, y + middle(&theme)), Anchor::End, colour);
+            let gap = if theme.is_page() { TICK + 2.0 } else { 3.0 };
+            sheet.write(&label, Role::Tick, (beside - gap, y + middle(&theme)), Anchor::End, colour);
         }
         let label = theme.fit(&self.y.label, Role::Label, outer.width());
         sheet.write(
@@ -262,12 +278,6 @@ impl Axes {
             Anchor::Start,
             GREY,
         );
-        let label = theme.fit(&self.x.label, Role::Label, outer.width());
-        let half = 0.5 * theme.width_of(&label, Role::Label);
-        let centre = (0.5 * (rect.left + rect.right))
-            .clamp(outer.left + half, (outer.right - half).max(outer.left + half));
-        let bottom = outer.bottom - theme.line(Role::Label) + theme.ascent(Role::Label) + sheet.air(1.0);
-        sheet.write(&label, Role::Label, (centre, bottom), Anchor::Middle, GREY);
     }
 
     pub fn px(&self, x: f64) -> f64 {
@@ -345,6 +355,8 @@ fn most_rows(theme: &Theme, rect: &Rect, ticks: &Ticks) -> usize {
 /// The ticks of a horizontal axis that stand apart, and the rectangle with room for the outermost.
 fn fitted(theme: &Theme, axis: &Axis, rect: &mut Rect, outer: &Rect) -> Vec<(f64, String)> {
     let start = *rect;
+    // In a terminal the labels of both axes share a row at the corner.
+    let edge = if theme.is_page() { outer.left } else { rect.left };
     rect.right -= if theme.is_page() { 4.0 } else { 0.0 };
     for most in (1..=(rect.width() / 34.0).clamp(2.0, 9.0) as usize).rev() {
         let marks = axis.marks(most);
@@ -355,7 +367,7 @@ fn fitted(theme: &Theme, axis: &Axis, rect: &mut Rect, outer: &Rect) -> Vec<(f64
             let right = marks.iter().map(|(v, t)| spot(*v) + half(t)).fold(0.0, f64::max);
             let left = marks.iter().map(|(v, t)| spot(*v) - half(t)).fold(f64::INFINITY, f64::min);
             rect.right -= (right - outer.right).max(0.0);
-            rect.left += (outer.left - left).max(0.0);
+            rect.left += (edge - left).max(0.0);
         }
         let spot = |v: f64| rect.left + axis.share(v) * rect.width();
         let apart = |pair: &[(f64, String)]| {
@@ -372,12 +384,12 @@ fn fitted(theme: &Theme, axis: &Axis, rect: &mut Rect, outer: &Rect) -> Vec<(f64
     Vec::new()
 }
 
+/// A place on an axis, and what is written there.
+type Mark = (f64, String);
+
 /// Those that stand apart from the last one kept.
-fn thinned(
-    marks: Vec<(f64, String)>,
-    apart: &dyn Fn(&(f64, String), &(f64, String)) -> bool,
-) -> Vec<(f64, String)> {
-    let mut kept: Vec<(f64, String)> = Vec::new();
+fn thinned(marks: Vec<Mark>, apart: &dyn Fn(&Mark, &Mark) -> bool) -> Vec<Mark> {
+    let mut kept: Vec<Mark> = Vec::new();
     for mark in marks {
         if kept.last().is_none_or(|last| apart(last, &mark)) {
             kept.push(mark);

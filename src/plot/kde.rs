@@ -26,6 +26,8 @@ const SAME: f64 = 1e-5;
 const SAME_COUNT: usize = 10;
 /// Draws further than this many interquartile ranges from the quartiles are beyond the grid.
 const FAR: f64 = 25.0;
+/// No bandwidth is less than this share of Silverman's: where a density has a pole, the plug-in rule has eyes for nothing else.
+const NARROWEST: f64 = 0.07;
 /// Where the kernel ends, in bandwidths: it is below 1e-8 of its height there.
 const REACH: f64 = 6.2;
 
@@ -104,7 +106,7 @@ impl Density {
             .map(|t| t * GRID as f64 * step)
             .filter(|_| rest.effective >= FEW)
             .unwrap_or(scale.silverman)
-            .clamp(step, scale.oversmoothed.max(step));
+            .clamp(step.max(NARROWEST * scale.silverman), scale.oversmoothed.max(step));
         let ends =
             Bounds { lower: bounds.lower.filter(|l| *l == low), upper: bounds.upper.filter(|u| *u == high) };
         self.values = smooth(&mass, step, bandwidth, ends);
@@ -215,7 +217,9 @@ impl Sorted {
     /// Values that many share are taken out.
     fn without_spikes(&self) -> (Sorted, Vec<Spike>) {
         let (mut values, mut weights, mut spikes) = (Vec::new(), Vec::new(), Vec::new());
-        let near = SAME * (self.quantile(0.75) - self.quantile(0.25));
+        // What rounding alone sets apart is the same value, too.
+        let rounding = 1e-13 * self.first().abs().max(self.last().abs());
+        let near = (SAME * (self.quantile(0.75) - self.quantile(0.25))).max(rounding);
         let mut start = 0;
         while start < self.values.len() {
             let first = self.values[start];
@@ -257,10 +261,10 @@ impl Sorted {
         };
         let quartiles = (self.quantile(0.25), self.quantile(0.75));
         let iqr = quartiles.1 - quartiles.0;
-        let mean = weighted(&|v| v);
         // Far outliers make the standard deviation say nothing of the bulk.
         let limit =
             |v: f64| if iqr > 0.0 { v.clamp(quartiles.0 - FAR * iqr, quartiles.1 + FAR * iqr) } else { v };
+        let mean = weighted(&|v| limit(v));
         let sd = weighted(&|v| (limit(v) - mean).powi(2)).sqrt().max(f64::MIN_POSITIVE);
         let robust = if iqr > 0.0 { sd.min(iqr / 1.34) } else { sd };
         let rate = libm::pow(self.effective, -0.2);

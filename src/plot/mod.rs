@@ -26,7 +26,7 @@ pub use options::{Options, Request};
 pub use palette::Colour;
 pub use pdf::pdf;
 pub use png::png;
-pub use source::{Arrange, Draws, Source};
+pub use source::{Draws, Source};
 pub(crate) use svg::base64;
 pub use svg::{svg, svg_element};
 pub use terminal::terminal;
@@ -49,19 +49,23 @@ pub fn kind(name: &str) -> Result<&'static Kind> {
 }
 
 /// The kind that says most about these runs.
-pub fn default_kind(runs: &[Source], options: &Options) -> &'static Kind {
-    let Some(first) = runs.first() else { return &KINDS[0] };
+pub fn default_kind(runs: &[Source], options: &Options) -> Result<&'static Kind> {
+    let Some(first) = runs.first() else { return Ok(&KINDS[0]) };
     let named = |name: &str| KINDS.iter().find(|kind| kind.name == name).expect("a registered kind");
-    let chosen = names::choose(&options.parameters, first.parameters()).unwrap_or_default();
-    match chosen.len() {
+    if first.path().is_some() {
+        return Ok(named("path"));
+    }
+    let chosen = names::choose(&options.parameters, first.parameters())?;
+    Ok(match chosen.len() {
         _ if options.normal.is_some() => named("marginal"),
-        _ if first.path().is_some() => named("path"),
         0 if first.coefficients().len() > 1 => named("forest"),
-        0 if runs.len() == 1 && kinds::mixture::applies(first) => named("mixture"),
+        0 if runs.len() == 1 && kinds::mixture::applies(first) && options.truth.is_empty() => {
+            named("mixture")
+        }
         2 => named("bivariate"),
         n if n > 12 => named("forest"),
         _ => named("marginal"),
-    }
+    })
 }
 
 /// A figure of one kind.
@@ -73,6 +77,11 @@ pub fn draw(kind: &Kind, runs: &[Source], options: &Options) -> Result<Scene> {
         let message =
             format!("a {} figure shows one run; give one, or draw the others for themselves", kind.name);
         return Err(Error::input(message));
+    }
+    if let Some((_, flag)) =
+        options.given().iter().find(|(name, _)| !kind.uses.split(' ').any(|u| u == *name))
+    {
+        return Err(Error::input(format!("{flag} has no meaning for a {} figure", kind.name)));
     }
     check_truth(runs, options)?;
     (kind.draw)(&Request { runs, options })
@@ -95,7 +104,7 @@ fn check_truth(runs: &[Source], options: &Options) -> Result<()> {
 /// The figures that a run calls for: kind, title and picture. What cannot be drawn is left out.
 pub fn figures_for(run: &Source, theme: Theme) -> Vec<(&'static str, String, Scene)> {
     let options = Options { medium: theme.medium, ..Options::default() };
-    let first = default_kind(std::slice::from_ref(run), &options).name;
+    let first = default_kind(std::slice::from_ref(run), &options).map_or("", |kind| kind.name);
     let mut wanted: Vec<&Kind> = KINDS.iter().filter(|kind| (kind.applies)(run)).collect();
     wanted.sort_by_key(|kind| kind.name != first);
     let figure = |kind: &Kind| {

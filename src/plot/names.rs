@@ -23,7 +23,9 @@ const LETTERS: [(&str, &str); 10] = [
 /// Head of a name and its indices: `mu.1.2` and `mu[1,2]` are `mu` and 1, 2.
 fn parts(name: &str) -> (&str, Option<&str>) {
     match name.split_once('[') {
-        Some((head, rest)) if rest.ends_with(']') => (head, Some(&rest[..rest.len() - 1])),
+        Some((head, rest)) if rest.ends_with(']') && head.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            (head, Some(&rest[..rest.len() - 1]))
+        }
         _ => name.split_once('.').map_or((name, None), |(head, rest)| (head, Some(rest))),
     }
 }
@@ -63,6 +65,11 @@ pub fn bounds(name: &str) -> Bounds {
 
 /// The names that any of the patterns means, in the order of the patterns; `*` is any text, `?` any letter.
 pub fn choose(patterns: &[String], names: &[String]) -> Result<Vec<String>> {
+    choose_among("parameter", patterns, names)
+}
+
+/// The same among names of something else.
+pub fn choose_among(what: &str, patterns: &[String], names: &[String]) -> Result<Vec<String>> {
     let mut chosen: Vec<String> = Vec::new();
     for pattern in patterns {
         let found: Vec<&String> = match names.contains(pattern) {
@@ -70,7 +77,7 @@ pub fn choose(patterns: &[String], names: &[String]) -> Result<Vec<String>> {
             false => names.iter().filter(|name| matches(pattern, name)).collect(),
         };
         if found.is_empty() {
-            return Err(unknown(pattern, names));
+            return Err(unknown(what, pattern, names));
         }
         found.into_iter().for_each(|name| {
             if !chosen.contains(name) {
@@ -81,14 +88,14 @@ pub fn choose(patterns: &[String], names: &[String]) -> Result<Vec<String>> {
     Ok(chosen)
 }
 
-fn unknown(pattern: &str, names: &[String]) -> Error {
+fn unknown(what: &str, pattern: &str, names: &[String]) -> Error {
     let shown = printable(pattern);
     if let Some(near) = nearest(pattern, names.iter().map(String::as_str)) {
-        return Error::input(format!("no parameter `{shown}`; did you mean `{}`?", printable(near)));
+        return Error::input(format!("no {what} `{shown}`; did you mean `{}`?", printable(near)));
     }
     let some: Vec<String> = names.iter().take(8).map(|n| printable(n)).collect();
     let more = if names.len() > 8 { format!(", … ({} in all)", names.len()) } else { String::new() };
-    Error::input(format!("no parameter `{shown}`; there are {}{more}", some.join(", ")))
+    Error::input(format!("no {what} `{shown}`; there are {}{more}", some.join(", ")))
 }
 
 /// Whether the whole text is as the pattern says.
@@ -121,9 +128,18 @@ mod tests {
 
     #[test]
     fn symbols_become_letters_and_names_stay() {
-        let labels =
-            ["mu.1", "mu.1.12", "sigma2.3", "mu[1,2]", "beta.age", "intercept", "theta", "mu.x.1", "größe"];
-        let expected = ["μ₁", "μ₁,₁₂", "σ²₃", "μ₁,₂", "β age", "intercept", "θ", "μ x.1", "größe"];
+        let labels = [
+            "mu.1",
+            "mu.1.12",
+            "sigma2.3",
+            "mu[1,2]",
+            "beta.age",
+            "intercept",
+            "theta",
+            "mu.x.1",
+            "theta.größe [cm]",
+        ];
+        let expected = ["μ₁", "μ₁,₁₂", "σ²₃", "μ₁,₂", "β age", "intercept", "θ", "μ x.1", "θ größe [cm]"];
         assert_eq!(labels.map(label), expected);
         assert_eq!(
             [covariate("beta.age"), covariate("beta.14"), covariate("intercept")],

@@ -56,6 +56,25 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// The options that are set, each as its kind calls it and as it is typed.
+    pub fn given(&self) -> Vec<(&'static str, &'static str)> {
+        let set = [
+            (self.repeat.is_some(), "round", "--repeat"),
+            (self.setting.is_some(), "round", "--setting"),
+            (!self.parameters.is_empty(), "parameters", "--parameters"),
+            (self.normal.is_some(), "normal", "--normal"),
+            (!self.truth.is_empty(), "truth", "--truth"),
+            (self.x_limits.is_some(), "xlim", "--xlim"),
+            (self.y_limits.is_some(), "ylim", "--ylim"),
+            (self.log, "log", "--log"),
+            (self.absolute, "absolute", "--absolute"),
+            (self.most.is_some(), "top", "--top"),
+        ];
+        set.into_iter().filter(|(given, ..)| *given).map(|(_, name, flag)| (name, flag)).collect()
+    }
+}
+
 /// Runs, and what is to be shown of them.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
@@ -195,6 +214,12 @@ impl<'a> Request<'a> {
         if run.relation.exchangeable && mixture {
             notes.push(format!(
                 "{name}Components stand in any order from draw to draw, so their posteriors are alike."
+            ));
+        }
+        if let Some(ambiguous) = run.ambiguous.filter(|_| mixture) {
+            notes.push(format!(
+                "{name}Components are aligned over draws; in {:.1} % of them another order would do as well.",
+                100.0 * ambiguous
             ));
         }
         notes

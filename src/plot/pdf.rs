@@ -41,7 +41,7 @@ struct Page {
 
 impl Page {
     fn put(&mut self, (x, y): Point, operator: &str) {
-        let _ = write!(self.out, "{x:.3} {:.3} {operator}\n", self.height - y);
+        let _ = writeln!(self.out, "{x:.3} {:.3} {operator}", self.height - y);
     }
 
     fn rect(&mut self, r: &Rect) {

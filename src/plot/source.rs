@@ -41,21 +41,12 @@ impl Draws {
         self.names.iter().position(|n| n == name).map(|j| &self.columns[j][..])
     }
 
-    /// The same draws with these parameters alone.
-    fn pick(self, names: &[String]) -> Draws {
-        let columns = names.iter().filter_map(|name| self.column(name).map(<[f64]>::to_vec)).collect();
-        Draws { names: names.to_vec(), columns, ..self }
-    }
-
     /// Draws, evenly spaced, and no more than so many.
     pub fn thinned(&self, most: usize) -> Vec<usize> {
         let n = self.count();
         if n <= most { (0..n).collect() } else { (0..most).map(|i| i * n / most).collect() }
     }
 }
-
-/// What changes draws before they are drawn: components put in order, say. It sees all parameters.
-pub type Arrange = Arc<dyn Fn(Draws) -> Result<Draws> + Send + Sync>;
 
 /// A run directory that is read.
 pub struct Source {
@@ -67,7 +58,8 @@ pub struct Source {
     /// None of a path that kept no parameters.
     samples: Option<Samples>,
     search: SearchPath,
-    arrange: Option<Arrange>,
+    /// Of a mixture whose components were put under the same labels in every draw: the share of draws where it might be otherwise.
+    pub ambiguous: Option<f64>,
     study: std::sync::OnceLock<std::result::Result<Arc<Study>, String>>,
 }
 
@@ -82,7 +74,7 @@ impl Source {
         let relation = samples.as_ref().map_or(Relation::INDEPENDENT, |s| store::relation_of(folder, s));
         let label = printable(&report.name);
         let (folder, study) = (folder.to_owned(), std::sync::OnceLock::new());
-        Ok(Source { folder, label, report, relation, samples, search, arrange: None, study })
+        Ok(Source { folder, label, report, relation, samples, search, ambiguous: None, study })
     }
 
     /// The same run, read once more, under the same label.
@@ -94,21 +86,26 @@ impl Source {
         Source { label: label.into(), ..self }
     }
 
-    /// The run with its draws changed before they are looked at.
-    pub fn arranged(self, arrange: Arrange) -> Source {
-        Source { arrange: Some(arrange), ..self }
+    /// The run with the components of its mixture under the same labels in every draw.
+    pub fn relabelled(self) -> Result<Source> {
+        let relation = self.relation;
+        self.aligned(relation).map(|(source, _)| source)
     }
 
-    /// The run with the components of its mixtures under the same labels in every draw, in the order of the means of the first
-    /// column, so that labels of several runs can be compared; and what that did to the draws.
-    pub fn relabelled(self) -> Result<(Source, Relabelling)> {
+    /// The same with labels in the order of the means of the first column, so that those of several runs can be compared; and
+    /// what that did to the draws.
+    pub fn relabelled_by_means(self) -> Result<(Source, Relabelling)> {
         let by_means = Relation { exchangeable: true, ..self.relation };
-        let shown = printable(&self.folder.display().to_string());
-        let samples =
-            self.samples.ok_or_else(|| Error::input(format!("{shown}: there are no draws to align")))?;
-        let (samples, done) = samples.relabelled(by_means)?;
+        self.aligned(by_means)
+    }
+
+    fn aligned(mut self, relation: Relation) -> Result<(Source, Relabelling)> {
+        self.samples()?;
+        let samples = self.samples.take().expect("looked at just now");
+        let (aligned, done) = samples.relabelled(relation)?;
         let relation = Relation { exchangeable: false, ..self.relation };
-        Ok((Source { samples: Some(samples), relation, ..self }, done))
+        let ambiguous = Some(done.ambiguous());
+        Ok((Source { samples: Some(aligned), relation, ambiguous, ..self }, done))
     }
 
     /// Whether its draws are mixtures of several components.
@@ -151,12 +148,6 @@ impl Source {
 
     /// These parameters of the draws of a round, counted from 1.
     pub fn draws(&self, names: &[String], round: usize) -> Result<Draws> {
-        let Some(arrange) = &self.arrange else { return self.read(names, round) };
-        let arranged = arrange(self.read(self.parameters(), round)?)?;
-        Ok(arranged.pick(names))
-    }
-
-    fn read(&self, names: &[String], round: usize) -> Result<Draws> {
         let weighted = self.relation.draws == Kinship::Weighted;
         let statistics: &[&str] = if weighted { &[LOG_WEIGHT] } else { &[] };
         let mut table = self.samples()?.table(statistics, names, Some(round))?;
@@ -176,9 +167,6 @@ impl Source {
 
     /// A parameter of the draws of every round.
     pub fn by_round(&self, name: &str) -> Result<Vec<Draws>> {
-        if self.arrange.is_some() {
-            return (1..=self.rounds()).map(|round| self.draws(&[name.to_owned()], round)).collect();
-        }
         let mut table = self.samples()?.table(&["repeat__"], &[name.to_owned()], None)?;
         let mut rounds =
             vec![
@@ -199,19 +187,7 @@ impl Source {
 
     /// Numbers of all parameters of a round.
     pub fn summaries(&self, round: usize) -> Result<Vec<Summary>> {
-        match &self.arrange {
-            None => self.samples()?.summarise(self.relation.draws, Some(round)),
-            Some(_) => {
-                let draws = self.draws(self.parameters(), round)?;
-                let pairs =
-                    |v: &[f64]| v.iter().enumerate().map(|(i, v)| (*v, draws.weight(i))).collect::<Vec<_>>();
-                let of = |(name, column): (&String, &Vec<f64>)| match draws.weights {
-                    Some(_) => Summary::weighted(name, &pairs(column)),
-                    None => Summary::of(name, column.clone()),
-                };
-                Ok(draws.names.iter().zip(&draws.columns).map(of).collect())
-            }
-        }
+        self.samples()?.summarise(self.relation.draws, Some(round))
     }
 
     /// Numbers of all parameters of the draws of all rounds together.

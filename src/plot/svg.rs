@@ -28,6 +28,8 @@ fn written_out(scene: &Scene, prefix: &str, namespace: &str) -> String {
         escaped(&scene.description)
     );
     let mut clips: Vec<String> = Vec::new();
+    // Draws are hundreds of dots that look alike: what they share is written once.
+    let mut shared: Option<String> = None;
     for item in &scene.items {
         let mut more = String::new();
         if let Some(r) = item.clip {
@@ -40,9 +42,24 @@ fn written_out(scene: &Scene, prefix: &str, namespace: &str) -> String {
             });
             more = format!(" clip-path=\"url(#{prefix}{place})\"");
         }
+        let dot = dotted(&item.shape).map(|style| style + &more);
+        if dot != shared {
+            out += if shared.is_some() { "</g>\n" } else { "" };
+            if let Some(style) = &dot {
+                let _ = writeln!(out, "<g{style}>");
+            }
+            shared = dot;
+        }
         shape(&mut out, &item.shape, &more);
     }
-    out + "</svg>\n"
+    out + if shared.is_some() { "</g>\n</svg>\n" } else { "</svg>\n" }
+}
+
+/// How a filled circle without a rim looks: a round dot of a line that goes nowhere.
+fn dotted(shape: &Shape) -> Option<String> {
+    let Shape::Circle { radius, fill: Some(fill), stroke: None, .. } = shape else { return None };
+    let look = format!(" stroke=\"{}\"{}", hex(fill.colour), opacity("stroke", *fill));
+    Some(format!("{look} stroke-width=\"{}\" stroke-linecap=\"round\"", number(2.0 * radius)))
 }
 
 /// A prefix for names in this picture, so that several can stand in one page.
@@ -65,6 +82,9 @@ fn shape(out: &mut String, shape: &Shape, more: &str) {
             let [x, y, w, h] = [rect.left, rect.top, rect.width(), rect.height()].map(number);
             let style = filled(*fill) + &stroked(stroke.as_ref());
             writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"{style}{more}/>")
+        }
+        Shape::Circle { centre, fill: Some(_), stroke: None, .. } => {
+            writeln!(out, "<path d=\"M{} {}h0\"/>", number(centre.0), number(centre.1))
         }
         Shape::Circle { centre, radius, fill, stroke } => {
             let [x, y, r] = [centre.0, centre.1, *radius].map(number);
@@ -110,10 +130,23 @@ fn written(text: &Text, more: &str) -> String {
     )
 }
 
+/// From its first point step by step: steps are shorter to write than places, the more so without zeros and blanks that
+/// say nothing. They are between places that are rounded already, so that nothing adds up.
 fn path(points: &[Point]) -> String {
-    let mut out = String::with_capacity(12 * points.len());
-    for (i, (x, y)) in points.iter().enumerate() {
-        let _ = write!(out, "{}{} {}", if i == 0 { "M" } else { "L" }, number(*x), number(*y));
+    let mut out = String::with_capacity(8 * points.len());
+    let (mut last, mut steps) = ((0.0, 0.0), false);
+    for (i, (x, y)) in points.iter().map(|(x, y)| ((100.0 * x).round(), (100.0 * y).round())).enumerate() {
+        match i {
+            0 => out.push('M'),
+            1 => out.push('l'),
+            _ => steps = true,
+        }
+        for (first, step) in [(!steps, x - last.0), (false, y - last.1)] {
+            let text = number(step / 100.0).replacen("0.", ".", usize::from(step.abs() < 100.0));
+            out += if first || text.starts_with('-') { "" } else { " " };
+            out += &text;
+        }
+        last = (x, y);
     }
     out
 }

@@ -161,7 +161,6 @@ fn location(method: &str, seed: u64, draws: usize, rest: &str) -> (npl::report::
     run_with_report(&toml.replacen("[data]", &format!("method = \"{method}\"\n[data]"), 1))
 }
 
-#[cfg(feature = "nuts")]
 #[test]
 fn nuts_finds_a_posterior_that_is_known() {
     let (exact, variance) = exact_location();
@@ -328,7 +327,6 @@ fn only_draws_without_weight_are_dropped_and_in_the_same_way_by_any_threads() {
 /// Given θ̃ the mean of F is that of DP(α + n, …) with base N(θ̃, σ²) truncated at T; θ̃ is normal. With M = n + α,
 /// E = (n ȳ + α E θ̃)/M and Var = E Var(· | θ̃) + (α/M)² Var θ̃, where Var(· | θ̃) = (V + α²σ²/(T M))/(M + 1) and
 /// V = (n s² + α σ²)/M + n α (ȳ − θ̃)²/M².
-#[cfg(feature = "nuts")]
 #[test]
 fn mdp_npl_of_a_mean_has_its_exact_moments() {
     let (centre, spread) = exact_location();

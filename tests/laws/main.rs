@@ -2,6 +2,7 @@
 //!
 //! One program for all of them: a test program of its own would be linked, with all kernels, for each.
 
+mod chains;
 mod chunks;
 mod conformance;
 mod conventional;
@@ -14,7 +15,6 @@ mod logistic;
 mod measure;
 mod mixture;
 mod monte_carlo;
-#[cfg(feature = "nuts")]
 mod nuts;
 mod poisson;
 #[path = "../program/support.rs"]

@@ -101,7 +101,6 @@ fn arviz_gets_every_draw_in_its_place() {
 }
 
 /// Chains are chains, divergences have ArviZ's name, and its R̂ and effective sizes are ours.
-#[cfg(feature = "nuts")]
 #[test]
 fn arviz_sees_the_same_chains() {
     let python = std::env::var("NPL_PYTHON").unwrap_or_else(|_| "python3".into());

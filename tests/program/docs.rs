@@ -211,6 +211,7 @@ fn every_relative_link_leads_to_a_file() {
         "docs/relabelling.md",
         "docs/reproduction.md",
         "docs/sampling.md",
+        "scripts/README.md",
     ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         let folder = root.join(page).parent().unwrap().to_owned();

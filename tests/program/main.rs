@@ -13,9 +13,10 @@ mod facts;
 mod fetch;
 mod formats;
 mod matrix;
-#[cfg(feature = "nuts")]
 mod methods;
 mod metrics;
+#[cfg(unix)]
+mod paper;
 mod path;
 #[cfg(feature = "plot")]
 mod plot;

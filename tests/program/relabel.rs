@@ -185,7 +185,6 @@ fn settings_of_a_path_have_the_same_labels() {
 }
 
 /// Chains and weighted draws are aligned as they are, by their weights.
-#[cfg(feature = "nuts")]
 #[test]
 fn other_methods_are_aligned_too() {
     let prior = "model.gmm = { K = 3, variance_floor = 1e-3, prior = { mu = [2.0, 2.0] } }";

@@ -78,7 +78,6 @@ fn place() -> &'static Place {
         }
         place.ok(&["run", "mix.toml", "--set", "method=importance", "--out", "weighted"]);
         place.ok(&["run", "mix.toml", "--set", "method=advi", "--out", "advi"]);
-        #[cfg(feature = "nuts")]
         place.ok(&["run", "mix.toml", "--set", "method=nuts", "--set", "sampler.B=80", "--out", "chains"]);
         // Two classes that a line separates in some draws: these have no minimum.
         let separable: String = (0..12).map(|i| format!("{},{}\n", i, u32::from(i > 5 || i == 3))).collect();
@@ -91,9 +90,7 @@ fn place() -> &'static Place {
 }
 
 fn runs() -> Vec<&'static str> {
-    let mut runs = vec!["mean", "mix", "logit", "path", "weighted", "advi", "failing"];
-    runs.extend(cfg!(feature = "nuts").then_some("chains"));
-    runs
+    vec!["mean", "mix", "logit", "path", "weighted", "advi", "failing", "chains"]
 }
 
 fn page(args: &[&str]) -> String {

@@ -170,7 +170,6 @@ fn a_posterior_without_spread_is_warned_of() {
     warned(&place, &place.ok(&["run", "e.toml", "--out", "two"]), "two", &[]);
 }
 
-#[cfg(feature = "nuts")]
 const MIXTURE: &str = r#"
 name = "g"
 seed = 5
@@ -196,7 +195,6 @@ proposal.mu = { normal = [2.0, 3.0] }
 proposal.sigma2 = { log_normal = [0.0, 1.0] }
 "#;
 
-#[cfg(feature = "nuts")]
 #[test]
 fn draws_of_conventional_bayes_that_are_worth_little_say_so() {
     let place = Place::new();

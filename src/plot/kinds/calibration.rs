@@ -14,6 +14,7 @@ pub const KIND: Kind = Kind {
     name: "calibration",
     about: "predictive probabilities of a classifier against observed shares, on the test rows",
     overlays: true,
+    uses: "round xlim ylim",
     applies: |run: &Source| {
         run.path().is_none() && run.report.repeats.first().is_some_and(|r| r.accuracy.is_some())
     },

@@ -16,6 +16,7 @@ pub const KIND: Kind = Kind {
     name: "correlation",
     about: "heat map of the correlations between the columns of the training data",
     overlays: false,
+    uses: "round parameters top",
     applies: |run: &Source| run.coefficients().len() > 1 || (run.path().is_some() && run.study().is_ok()),
     draw,
 };
@@ -60,7 +61,7 @@ fn chosen(request: &Request, train: &Dataset) -> Result<Vec<usize>> {
     if patterns.is_empty() {
         return Ok((0..train.d().min(most)).collect());
     }
-    let names = crate::plot::names::choose(&patterns, &train.columns)?;
+    let names = crate::plot::names::choose_among("column", &patterns, &train.columns)?;
     if names.len() < 2 {
         return Err(Error::input("correlations need at least two columns; --parameters names one"));
     }

@@ -7,7 +7,7 @@ use crate::plot::canvas::{Anchor, Scene, Shape, Stroke};
 use crate::plot::names;
 use crate::plot::options::{Request, run_stroke, truth_stroke};
 use crate::plot::palette::{CATEGORIES, Colour, GREY, PALE};
-use crate::plot::sheet::{Entry, Mark, Sheet};
+use crate::plot::sheet::{Entry, Mark, Sheet, Surroundings};
 use crate::plot::source::Source;
 use crate::plot::theme::{CELL, Role};
 use crate::samples::Summary;
@@ -16,6 +16,7 @@ pub const KIND: Kind = Kind {
     name: "forest",
     about: "medians with 80 % and 95 % intervals: the default for a regression",
     overlays: true,
+    uses: "round parameters truth top xlim",
     applies: |run: &Source| run.coefficients().len() > 1 && run.path().is_none(),
     draw,
 };
@@ -30,9 +31,55 @@ fn draw(request: &Request) -> Result<Scene> {
     let summaries: Vec<Vec<Summary>> =
         request.runs.iter().zip(&rounds).map(|(run, r)| run.summaries(*r)).collect::<Result<_>>()?;
     let (rows, note) = rows(request, &summaries[0])?;
-    let coefficients = rows.iter().all(|name| name.starts_with("beta"));
-    let title = if coefficients { "Coefficients" } else { "Parameters" };
-    let mut around = request.surroundings(title)?;
+    let (low, high) = reach(request, &summaries, &rows)?;
+    let coefficients = are_coefficients(&rows);
+    let around = surroundings(request, &rounds, coefficients, note)?;
+    let per_row = ROW.max(6.0 * request.runs.len() as f64);
+    let mut sheet = Sheet::new(&request.theme(468.0, 120.0 + per_row * rows.len() as f64), &around);
+    let name = |name: &String| if coefficients { names::covariate(name) } else { names::label(name) };
+    let names = rows.iter().enumerate().map(|(i, n)| (i as f64, name(n))).collect();
+    let x = Axis::new(if coefficients { "β" } else { "" }, airy((low, high), 0.03)).grid();
+    let x = x.limits(request.options.x_limits);
+    // From the first row down.
+    let range = (rows.len() as f64 - 0.4, -0.6);
+    let y = Axis { range, ..Axis::new("", (0.0, 1.0)).ticks(Ticks::Named(names)) };
+    let body = sheet.body;
+    let axes = Axes::new(&mut sheet, body, x, y);
+    axes.rule_x(&mut sheet, 0.0, Stroke::new(GREY, 0.9));
+    for (i, name) in rows.iter().enumerate() {
+        row(&mut sheet, &axes, &summaries, i as f64, name);
+        if let Some(truth) = request.truth(name) {
+            let points = [-0.42, 0.42].map(|up| axes.at((truth, i as f64 + up))).to_vec();
+            sheet.scene.add_within(axes.rect, Shape::Line { points, stroke: truth_stroke() });
+        }
+    }
+    Ok(sheet.scene)
+}
+
+fn are_coefficients(rows: &[String]) -> bool {
+    rows.iter().all(|name| name.starts_with("beta"))
+}
+
+/// From the lowest end of an interval to the highest; with 0 among coefficients.
+fn reach(request: &Request, summaries: &[Vec<Summary>], rows: &[String]) -> Result<(f64, f64)> {
+    let shown = summaries.iter().flatten().filter(|s| rows.contains(&s.parameter));
+    let (low, high) = range_of(shown.flat_map(|s| [s.quantiles[0], s.quantiles[4]]));
+    if !low.is_finite() {
+        // Says so if all draws failed.
+        request.draws(request.first(), &rows[..1])?;
+        return Err(Error::input("there is nothing to draw: no interval is finite"));
+    }
+    let truths = rows.iter().filter_map(|name| request.truth(name));
+    Ok(range_of([low, high].into_iter().chain(truths).chain(are_coefficients(rows).then_some(0.0))))
+}
+
+fn surroundings(
+    request: &Request,
+    rounds: &[usize],
+    coefficients: bool,
+    note: Option<String>,
+) -> Result<Surroundings> {
+    let mut around = request.surroundings(if coefficients { "Coefficients" } else { "Parameters" })?;
     around.legend.extend(request.truth_entry());
     around.notes.push("Dots are medians, thick lines hold 80 % and thin ones 95 % of the posterior.".into());
     if request.runs.len() == 1 {
@@ -40,61 +87,25 @@ fn draw(request: &Request) -> Result<Scene> {
         around.legend.splice(0..0, [apart, Entry::new(Mark::Line(Stroke::new(PALE, 2.5)), "with 0")]);
     }
     around.notes.extend(note);
-    for (run, round) in request.runs.iter().zip(&rounds) {
+    for (run, round) in request.runs.iter().zip(rounds) {
         let lost = run.report.repeats.get(round - 1).map_or(0, |r| lost(&r.diagnostics.status));
         if lost > 0 {
             around.notes.push(format!("{}: {lost} draws have no minimum and are left out.", run.label));
         }
     }
-    let per_row = ROW.max(6.0 * request.runs.len() as f64);
-    let mut sheet = Sheet::new(&request.theme(468.0, 120.0 + per_row * rows.len() as f64), &around);
-    let range = range_of(
-        summaries
-            .iter()
-            .flatten()
-            .filter(|s| rows.contains(&s.parameter))
-            .flat_map(|s| [s.quantiles[0], s.quantiles[4]]),
-    );
-    if !range.0.is_finite() {
-        request.draws(request.first(), &rows[..1])?;
-        return Err(Error::input("there is nothing to draw: no interval is finite"));
+    Ok(around)
+}
+
+/// A parameter of every run that has it, the runs one below the other.
+fn row(sheet: &mut Sheet, axes: &Axes, summaries: &[Vec<Summary>], row: f64, name: &str) {
+    let spread = if sheet.theme.is_page() { 0.7 } else { 1.0 };
+    for (k, run) in summaries.iter().enumerate() {
+        let Some(summary) = run.iter().find(|s| s.parameter == name) else { continue };
+        let shift = spread * ((k as f64 + 0.5) / summaries.len() as f64 - 0.5);
+        let clear = summary.quantiles[0] > 0.0 || summary.quantiles[4] < 0.0;
+        let colour = if summaries.len() == 1 && !clear { PALE } else { run_stroke(k).paint.colour };
+        whisker(sheet, axes, summary, row + shift, colour);
     }
-    let truths = rows.iter().filter_map(|name| request.truth(name));
-    let (low, high) =
-        range_of([range.0, range.1].into_iter().chain(truths).chain(coefficients.then_some(0.0)));
-    let names = rows
-        .iter()
-        .enumerate()
-        .map(|(i, name)| (i as f64, if coefficients { names::covariate(name) } else { names::label(name) }));
-    let x = Axis::new(if coefficients { "β" } else { "" }, airy((low, high), 0.03))
-        .grid()
-        .limits(request.options.x_limits);
-    let y = Axis::new("", (rows.len() as f64 - 0.4, -0.6)).ticks(Ticks::Named(names.collect()));
-    let body = sheet.body;
-    let axes = Axes::new(&mut sheet, body, x, Axis { range: (rows.len() as f64 - 0.4, -0.6), ..y });
-    axes.rule_x(&mut sheet, 0.0, Stroke::new(GREY, 0.9));
-    for (i, name) in rows.iter().enumerate() {
-        for (k, run) in summaries.iter().enumerate() {
-            let Some(summary) = run.iter().find(|s| s.parameter == *name) else { continue };
-            let shift = if sheet.theme.is_page() { 0.7 } else { 1.0 }
-                * ((k as f64 + 0.5) / summaries.len() as f64 - 0.5);
-            let clear = summary.quantiles[0] > 0.0 || summary.quantiles[4] < 0.0;
-            let colour = match summaries.len() {
-                1 if !clear => PALE,
-                _ => run_stroke(k).paint.colour,
-            };
-            whisker(&mut sheet, &axes, summary, i as f64 + shift, colour);
-        }
-        if let Some(truth) = request.truth(name) {
-            let (x, top) = axes.at((truth, i as f64 - 0.42));
-            let bottom = axes.at((truth, i as f64 + 0.42)).1;
-            sheet.scene.add_within(
-                axes.rect,
-                Shape::Line { points: vec![(x, top), (x, bottom)], stroke: truth_stroke() },
-            );
-        }
-    }
-    Ok(sheet.scene)
 }
 
 fn lost(status: &std::collections::BTreeMap<String, usize>) -> usize {
@@ -152,7 +163,8 @@ fn rows(request: &Request, summaries: &[Summary]) -> Result<(Vec<String>, Option
         .filter(|_| line.is_page())
         .map_or(by_height, |h| (((h - 120.0) / 11.0) as usize).max(3));
     let most = request.options.most.unwrap_or(by_height).max(1);
-    let mut found: Vec<&Summary> = summaries.iter().filter(|s| pool.contains(&s.parameter)).collect();
+    let wanted: std::collections::HashSet<&String> = pool.iter().collect();
+    let mut found: Vec<&Summary> = summaries.iter().filter(|s| wanted.contains(&s.parameter)).collect();
     if found.is_empty() {
         return Err(Error::input("the run has no draws of these parameters"));
     }

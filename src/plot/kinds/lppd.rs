@@ -14,6 +14,7 @@ pub const KIND: Kind = Kind {
     name: "lppd",
     about: "mean LPPD of the test rows against the number of restarts R",
     overlays: true,
+    uses: "round xlim ylim",
     applies: |run: &Source| {
         run.path().is_none() && run.report.repeats.first().is_some_and(|r| r.by_restarts.len() > 1)
     },

@@ -16,6 +16,7 @@ pub const KIND: Kind = Kind {
     name: "marginal",
     about: "densities of one or more parameters; several runs in one panel",
     overlays: true,
+    uses: "round parameters normal log truth top xlim ylim",
     applies: |run: &Source| !run.parameters().is_empty() && run.path().is_none(),
     draw,
 };
@@ -48,8 +49,11 @@ fn draw(request: &Request) -> Result<Scene> {
     around.notes.extend(request.runs.iter().zip(&draws).flat_map(|(run, draws)| request.notes(run, draws)));
     around.notes.extend(beyond(&panels));
     around.notes.extend(cut(request, &panels));
-    let columns =
-        if one { 1 } else { panels.len().min(if panels.len() % 3 == 0 || panels.len() > 4 { 3 } else { 2 }) };
+    let columns = if one {
+        1
+    } else {
+        panels.len().min(if panels.len().is_multiple_of(3) || panels.len() > 4 { 3 } else { 2 })
+    };
     let rows = panels.len().div_ceil(columns);
     let height = if one { 312.0 } else { 110.0 + 96.0 * rows as f64 };
     let mut sheet = Sheet::new(&request.theme(468.0, height), &around);

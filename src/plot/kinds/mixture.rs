@@ -15,6 +15,7 @@ pub const KIND: Kind = Kind {
     name: "mixture",
     about: "density of a mixture, with its 80 % band, over the histogram of the data",
     overlays: false,
+    uses: "round parameters xlim ylim",
     applies,
     draw,
 };
@@ -71,7 +72,7 @@ fn draw(request: &Request) -> Result<Scene> {
     };
     let trial = run.trial(request.round(run)?);
     let data = trial.as_ref().ok().map(|trial| trial.train.as_ref());
-    let columns = widest(data, d);
+    let columns = chosen(request, data)?.unwrap_or_else(|| widest(data, d));
     let draws = request.draws(run, run.parameters())?;
     let mut around = request.surroundings("Density of the mixture")?;
     let stroke = Stroke::new(CATEGORIES[0], 1.8);
@@ -83,7 +84,7 @@ fn draw(request: &Request) -> Result<Scene> {
         let why = crate::config::printable(&why.to_string().replace('\n', " "));
         around.notes.push(format!("Without the histogram: {why}"));
     }
-    if columns.len() < d {
+    if columns.len() < d && request.options.parameters.is_empty() {
         around.notes.push(format!("{} of {d} columns: those that vary most.", columns.len()));
     }
     around.notes.extend(request.notes(run, &draws).into_iter().filter(|note| !note.contains("any order")));
@@ -97,6 +98,20 @@ fn draw(request: &Request) -> Result<Scene> {
         column.draw(&mut sheet, request, place, columns.len() == 1, &stroke);
     }
     Ok(sheet.scene)
+}
+
+/// `--parameters` means columns of the data here.
+fn chosen(request: &Request, data: Option<&Dataset>) -> Result<Option<Vec<usize>>> {
+    let patterns = &request.options.parameters;
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let Some(data) = data else {
+        return Err(Error::input("--parameters chooses columns of the data, and they are not here"));
+    };
+    let names = crate::plot::names::choose_among("column", patterns, &data.columns)?;
+    let places = names.iter().take(COLUMNS).filter_map(|n| data.columns.iter().position(|c| c == n));
+    Ok(Some(places.collect()))
 }
 
 /// The columns that vary most in the data; the first where there are none.

@@ -23,6 +23,8 @@ pub struct Kind {
     pub about: &'static str,
     /// Several runs in one picture.
     pub overlays: bool,
+    /// The options that mean something to it, as [`Options::given`](super::Options::given) calls them.
+    pub uses: &'static str,
     /// Whether it says something about this run.
     pub applies: fn(&Source) -> bool,
     pub draw: fn(&Request) -> Result<Scene>,

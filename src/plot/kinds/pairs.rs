@@ -19,6 +19,7 @@ pub const KIND: Kind = Kind {
     name: "pairs",
     about: "every pair of some parameters: densities, contours, correlations",
     overlays: false,
+    uses: "round parameters truth top",
     applies: |run: &Source| run.parameters().len() > 2 && run.path().is_none(),
     draw,
 };
@@ -131,7 +132,13 @@ fn cells(sheet: &mut Sheet, names: &[String], ranges: &[(f64, f64)]) -> Vec<Rect
         let column = cells[(p - 1) * p + i];
         let centre = 0.5 * (column.left + column.right);
         let fitted = theme.fit(label, Role::Label, w);
-        sheet.write(&fitted, Role::Label, (centre, sheet.body.bottom - sheet.air(3.0)), Anchor::Middle, INK);
+        sheet.write(
+            &fitted,
+            Role::Label,
+            (centre, sheet.body.bottom - label_line + theme.ascent(Role::Label)),
+            Anchor::Middle,
+            INK,
+        );
         ticks_below(sheet, column, ranges[i], &ticks[i]);
         if i > 0 {
             ticks_beside(sheet, row, ranges[i], &ticks[i]);

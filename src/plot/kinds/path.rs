@@ -11,13 +11,14 @@ use crate::plot::canvas::{Paint, Point, Scene, Stroke};
 use crate::plot::names;
 use crate::plot::options::{Request, run_stroke, truth_stroke};
 use crate::plot::palette::{GREY, PALE};
-use crate::plot::sheet::{Entry, Mark, Sheet};
+use crate::plot::sheet::{Entry, Mark, Sheet, Surroundings};
 use crate::plot::source::Source;
 
 pub const KIND: Kind = Kind {
     name: "path",
     about: "medians and 80 % bands along a path, against log c where a Student-t penalty is varied",
     overlays: false,
+    uses: "parameters absolute log truth top xlim ylim",
     applies: |run: &Source| run.path().is_some(),
     draw,
 };
@@ -85,32 +86,58 @@ pub fn no_path(run: &Source) -> Error {
 fn draw(request: &Request) -> Result<Scene> {
     let run = request.first();
     let abscissa = Abscissa::of(run)?;
-    let by_name = lines(run, &abscissa)?;
-    let all: Vec<String> = by_name.iter().map(|(name, _)| name.clone()).collect();
+    let lines = lines(run, &abscissa)?;
+    let all: Vec<String> = lines.iter().map(|(name, _)| name.clone()).collect();
     let coloured = coloured(request, &all)?;
+    let find = |name: &String| lines.iter().find(|(n, _)| n == name);
+    let chosen: Vec<&(String, Line)> = coloured.iter().filter_map(find).collect();
+    let behind = |name: &String| !coloured.contains(name) && name.starts_with("beta");
+    let others: Vec<&Line> = lines.iter().filter(|(name, _)| behind(name)).map(|(_, line)| line).collect();
     let absolute = request.options.absolute;
-    let title = if absolute {
-        "Absolute posterior medians along the path"
-    } else {
-        "Posterior medians along the path"
-    };
-    let mut around = crate::plot::sheet::Surroundings {
-        title: request.options.title.clone().unwrap_or_else(|| title.to_owned()),
+    let mut sheet = Sheet::new(&request.theme(468.0, 330.0), &surroundings(request, &coloured, others.len()));
+    let height = |v: f64| if absolute { v.abs() } else { v };
+    let banded = chosen.iter().flat_map(|(_, line)| line.iter()).filter(|_| !absolute).flat_map(|(_, q)| *q);
+    let medians = chosen.iter().map(|(_, line)| line).chain(others.iter().copied()).flatten();
+    let levels = banded.chain(medians.map(|(_, q)| height(q[1])));
+    let (low, high) = range_of(levels.chain(request.options.truth.iter().map(|(_, v)| height(*v))));
+    let y = Axis::new(if absolute { "|median|" } else { "median" }, airy((low, high), 0.03));
+    let body = sheet.body;
+    let axes = Axes::new(&mut sheet, body, abscissa.axis(request), y.grid().limits(request.options.y_limits));
+    axes.rule_y(&mut sheet, 0.0, Stroke::new(GREY, 0.7));
+    let median = |line: &Line| line.iter().map(|(x, q)| (*x, height(q[1]))).collect::<Vec<Point>>();
+    others.iter().for_each(|line| axes.curve(&mut sheet, &median(line), Stroke::new(PALE, 0.7)));
+    for (i, (_, line)) in chosen.iter().enumerate().filter(|_| !absolute) {
+        let band: Vec<(f64, f64, f64)> = line.iter().map(|(x, q)| (*x, q[0], q[2])).collect();
+        axes.band(&mut sheet, &band, Paint { colour: run_stroke(i).paint.colour, opacity: 0.15 });
+    }
+    for (i, (name, line)) in chosen.iter().enumerate() {
+        axes.curve(&mut sheet, &median(line), run_stroke(i));
+        if let Some(truth) = request.truth(name) {
+            axes.rule_y(&mut sheet, height(truth), Stroke { paint: run_stroke(i).paint, ..truth_stroke() });
+        }
+    }
+    Ok(sheet.scene)
+}
+
+fn surroundings(request: &Request, coloured: &[String], others: usize) -> Surroundings {
+    let run = request.first();
+    let absolute = request.options.absolute;
+    let title = if absolute { "Absolute posterior medians" } else { "Posterior medians" };
+    let varied = run.path().map(|path| printable(&path.parameter)).unwrap_or_default();
+    let mut around = Surroundings {
+        title: request.options.title.clone().unwrap_or_else(|| format!("{title} along the path")),
         subtitle: format!(
-            "{} · {} · {} settings of {}",
+            "{} · {} · {} settings of {varied}",
             run.label,
             printable(&run.report.label),
-            run.rounds(),
-            printable(&run.path().expect("checked").parameter)
+            run.rounds()
         ),
-        ..Default::default()
+        ..Surroundings::default()
     };
     for (i, name) in coloured.iter().enumerate() {
         let mark = if absolute { Mark::Line(run_stroke(i)) } else { Mark::Band(run_stroke(i)) };
         around.legend.push(Entry::new(mark, names::label(name)));
     }
-    let others =
-        by_name.iter().filter(|(name, _)| !coloured.contains(name) && name.starts_with("beta")).count();
     if others > 0 {
         around.legend.push(Entry::new(Mark::Line(Stroke::new(PALE, 1.0)), format!("{others} others")));
     }
@@ -122,44 +149,7 @@ fn draw(request: &Request) -> Result<Scene> {
     if lost > 0 {
         around.notes.push(format!("{lost} draws have no minimum and are left out."));
     }
-    let mut sheet = Sheet::new(&request.theme(468.0, 330.0), &around);
-    let height = |v: f64| if absolute { v.abs() } else { v };
-    let shown = by_name.iter().filter(|(name, _)| coloured.contains(name) || name.starts_with("beta"));
-    let levels = shown.flat_map(|(name, points)| {
-        let banded = coloured.contains(name) && !absolute;
-        points.iter().flat_map(move |(_, q)| if banded { [q[0], q[1], q[2]] } else { [height(q[1]); 3] })
-    });
-    let (low, high) = range_of(levels.chain(request.options.truth.iter().map(|(_, v)| height(*v))));
-    let y = Axis::new(
-        if absolute { "|median|" } else { "median" },
-        airy((if absolute { 0.0 } else { low }, high), 0.03),
-    );
-    let y = y.grid().limits(request.options.y_limits);
-    let body = sheet.body;
-    let axes = Axes::new(&mut sheet, body, abscissa.axis(request), y);
-    axes.rule_y(&mut sheet, 0.0, Stroke::new(GREY, 0.7));
-    let median = |points: &Line| points.iter().map(|(x, q)| (*x, height(q[1]))).collect::<Vec<Point>>();
-    for (_, points) in by_name.iter().filter(|(name, _)| !coloured.contains(name) && name.starts_with("beta"))
-    {
-        axes.curve(&mut sheet, &median(points), Stroke::new(PALE, 0.7));
-    }
-    let chosen = || {
-        coloured
-            .iter()
-            .enumerate()
-            .filter_map(|(i, name)| Some((i, name, by_name.iter().find(|(n, _)| n == name)?)))
-    };
-    for (i, _, (_, points)) in chosen().filter(|_| !absolute) {
-        let band: Vec<(f64, f64, f64)> = points.iter().map(|(x, q)| (*x, q[0], q[2])).collect();
-        axes.band(&mut sheet, &band, Paint { colour: run_stroke(i).paint.colour, opacity: 0.15 });
-    }
-    for (i, name, (_, points)) in chosen() {
-        axes.curve(&mut sheet, &median(points), run_stroke(i));
-        request.truth(name).into_iter().for_each(|v| {
-            axes.rule_y(&mut sheet, height(v), Stroke { paint: run_stroke(i).paint, ..truth_stroke() })
-        });
-    }
-    Ok(sheet.scene)
+    around
 }
 
 /// Places on the axis, and the three quantiles there.

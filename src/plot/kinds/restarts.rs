@@ -19,6 +19,7 @@ pub const KIND: Kind = Kind {
     name: "restarts",
     about: "objective of every restart of some draws, which restart found the best minimum, and how often it was found",
     overlays: false,
+    uses: "round",
     applies: |run: &Source| {
         run.path().is_none()
             && run

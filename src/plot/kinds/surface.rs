@@ -19,6 +19,7 @@ pub const KIND: Kind = Kind {
     name: "surface",
     about: "density of one kept parameter along a path, as a field of colour",
     overlays: false,
+    uses: "parameters log truth xlim ylim",
     applies: |run: &Source| run.path().is_some() && !run.parameters().is_empty(),
     draw,
 };
