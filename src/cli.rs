@@ -146,6 +146,15 @@ Examples:
   npl plot runs/rr runs/nuts --kind marginal --parameters 'mu.*' --label NPL NUTS --out mu.svg
   npl plot runs/genetics_path --truth beta.snp14=0.4578 --out path.png")]
     Plot(PlotArgs),
+    /// One self-contained HTML page of a run, or of several side by side
+    #[command(after_help = "\
+Examples:
+  npl report runs/gmm_toy                                   runs/gmm_toy/report.html
+  npl report runs/rr runs/nuts runs/advi --out compare.html
+  npl report runs/arcene --out - | wc -c
+
+The page needs no network and no script. docs/report.md says what is on it.")]
+    Report(ReportArgs),
     /// Choose alpha: from a wanted prior sd of the mean, or by simulating the prior of theta
     #[command(after_help = "\
 Examples:
@@ -514,6 +523,32 @@ pub struct PlotArgs {
     #[arg(long, value_name = "PT", value_parser = clap::value_parser!(u16).range(150..=10000), allow_negative_numbers = true)]
     pub height: Option<u16>,
     /// Where data files are looked for first, for figures that need them; then $NPL_DATA, ./data and the current folder
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct ReportArgs {
+    /// Run directories
+    #[arg(required = true)]
+    pub runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+    /// File to write; `-` is standard output [default: report.html in the first run directory]
+    #[arg(long, short, value_name = "FILE.html")]
+    pub out: Option<PathBuf>,
+    /// Figures and numbers of this repeat [default: figures of the first, numbers of all]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub repeat: Option<usize>,
+    /// Figures of this setting of a path [default: the first]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub setting: Option<usize>,
+    /// How runs are called, in their order
+    #[arg(long, value_name = "TEXT", num_args = 1..)]
+    pub label: Vec<String>,
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Where data files are looked for first; then $NPL_DATA, ./data and the current folder
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 }

@@ -19,10 +19,11 @@
 //! - [`study`]: an experiment, checked
 //! - [`run`]: its rounds, in chunks of draws that are folded in order
 //! - `plot`: pictures of runs; a default feature
+//! - `page`: runs as one page of HTML; with `plot`
 //! - [`store`]: the run directory; the only place that writes files
 //! - [`bytes`]: values as bytes and back, bit by bit
 //! - [`kernel`]: the hot loops, compiled for AVX-512, AVX2 and plain code
-//! - [`linalg`], [`rng`], [`math`], [`error`]: what all of them need
+//! - [`linalg`], [`rng`], [`math`], [`words`], [`error`]: what all of them need
 
 #![deny(unsafe_code)]
 
@@ -42,6 +43,8 @@ pub mod method;
 pub mod model;
 pub mod optim;
 pub mod ordered;
+#[cfg(feature = "plot")]
+pub mod page;
 pub mod path;
 pub mod penalty;
 #[cfg(feature = "plot")]
@@ -57,3 +60,4 @@ pub mod study;
 #[cfg(test)]
 #[path = "../tests/program/tempfile.rs"]
 mod tempfile;
+pub mod words;

@@ -21,7 +21,7 @@ use npl::run::most_shards;
 use npl::samples::{Format, STATISTICS, STRIP};
 use npl::study::{Study, Trial};
 
-use super::text::{bytes, percent, seconds, smaller};
+use super::text::{bytes, counted, few, percent, seconds, smaller};
 use super::{load, pool, print};
 use crate::cli::CheckArgs;
 
@@ -187,16 +187,6 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
         lines.extend(test.and_then(|y| response(y, "test")).map(|what| format!("            {what}")));
     }
     lines
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// The first few of a list, and how many more there are.
-fn few(items: &[String], most: usize) -> String {
-    let shown = items[..items.len().min(most)].join(", ");
-    if items.len() > most { format!("{shown} and {} more", items.len() - most) } else { shown }
 }
 
 /// Categorical columns: how many levels, and which of them has no dummy.

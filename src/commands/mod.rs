@@ -8,6 +8,8 @@ mod merge;
 #[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
 mod plot;
 mod relabel;
+#[cfg_attr(not(feature = "plot"), path = "no_report.rs")]
+mod report;
 mod run;
 mod samples;
 mod shard;
@@ -54,6 +56,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Samples(args) => samples::samples(args),
         Command::Table(args) => table::table(args),
         Command::Plot(args) => plot::plot(args),
+        Command::Report(args) => report::report(args),
         Command::Alpha(args) => alpha::alpha(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

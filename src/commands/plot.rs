@@ -60,7 +60,7 @@ pub fn plot(args: PlotArgs) -> Result<()> {
     let target = target(&args)?;
     let options = options(&args, &target)?;
     let search = SearchPath::new(args.data_dir.as_deref());
-    let sources = sources(&args, &search)?;
+    let sources = sources(&args.runs, &args.label, args.relabel, &search)?;
     let kind = match &args.kind {
         Some(name) => plot::kind(name)?,
         None => plot::default_kind(&sources, &options)?,
@@ -184,26 +184,32 @@ fn truth(text: &str) -> Result<Vec<(String, f64)>, Error> {
     Ok(truths)
 }
 
-/// The runs, each with its label: as it is asked for, else its name; where names are the same, with the folder.
-fn sources(args: &PlotArgs, search: &SearchPath) -> Result<Vec<Source>, Error> {
-    if args.label.len() > args.runs.len() {
-        let (labels, runs) = (args.label.len(), args.runs.len());
+/// The runs, with components aligned if that is asked for, each with its label: as it is asked for, else its name; where names are the same, its folder, or the whole way
+/// there.
+pub fn sources(
+    runs: &[PathBuf],
+    labels: &[String],
+    relabel: bool,
+    search: &SearchPath,
+) -> Result<Vec<Source>, Error> {
+    if labels.len() > runs.len() {
+        let (labels, runs) = (labels.len(), runs.len());
         return Err(Error::input(format!("--label is given {labels} times, and there are {runs} runs")));
     }
     let open = |run: &PathBuf| {
         let source = Source::open(run, search.clone())?;
-        if args.relabel { source.relabelled() } else { Ok(source) }
+        if relabel { source.relabelled() } else { Ok(source) }
     };
-    let opened: Vec<Source> = args.runs.iter().map(open).collect::<Result<_, _>>()?;
+    let opened: Vec<Source> = runs.iter().map(open).collect::<Result<_, _>>()?;
     let names: Vec<String> = opened.iter().map(|s| s.label.clone()).collect();
-    let label = |i: usize| {
-        let twins = names.iter().filter(|n| **n == names[i]).count() > 1;
-        let folder = args.runs[i].file_name().map(|f| printable(&f.to_string_lossy()));
-        args.label
-            .get(i)
-            .map(|l| printable(l))
-            .or(folder.filter(|_| twins))
-            .unwrap_or_else(|| names[i].clone())
+    let folder = |run: &PathBuf| run.file_name().map(|f| printable(&f.to_string_lossy())).unwrap_or_default();
+    let folders: Vec<String> = runs.iter().map(folder).collect();
+    let twins = |all: &[String], i: usize| all.iter().filter(|n| **n == all[i]).count() > 1;
+    let label = |i: usize| match labels.get(i) {
+        Some(label) => printable(label),
+        None if !twins(&names, i) => names[i].clone(),
+        None if !twins(&folders, i) && !folders[i].is_empty() => folders[i].clone(),
+        None => printable(&runs[i].display().to_string()),
     };
     let labels: Vec<String> = (0..opened.len()).map(label).collect();
     Ok(opened.into_iter().zip(labels).map(|(source, label)| source.labelled(label)).collect())

@@ -3,6 +3,7 @@
 use npl::config::printable;
 use npl::report::Report;
 use npl::samples::{self, quoted};
+pub use npl::words::{bytes, counted, few, number, percent, seconds};
 
 use crate::cli::Format;
 
@@ -59,36 +60,9 @@ fn markdown(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Four significant digits beyond what the error allows, at least three: enough to read, not more than is known.
-pub fn number(value: f64, error: f64) -> String {
-    if !value.is_finite() {
-        return format!("{value}");
-    }
-    let from_error = if error > 0.0 && error.is_finite() { 1 - error.log10().floor() as i32 } else { 4 };
-    let decimals = from_error.clamp(0, 8) as usize;
-    let plain = format!("{value:.decimals$}");
-    if value != 0.0 && (value.abs() >= 1e7 || value.abs() < 1e-4) { format!("{value:.3e}") } else { plain }
-}
-
 /// The warnings of a run, a line each.
 pub fn warnings(report: &Report) -> String {
     report.warnings.iter().map(|w| format!("warning: {}\n", printable(w))).collect()
-}
-
-/// A share in per cent.
-pub fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
-/// Bytes for people.
-pub fn bytes(count: f64) -> String {
-    let (unit, scale) = match count {
-        c if c >= 1e9 => ("GB", 1e9),
-        c if c >= 1e6 => ("MB", 1e6),
-        c if c >= 1e3 => ("kB", 1e3),
-        _ => ("bytes", 1.0),
-    };
-    if scale == 1.0 { format!("{count:.0} {unit}") } else { format!("{:.1} {unit}", count / scale) }
 }
 
 /// Text files of draws above so many bytes are advised against.
@@ -105,13 +79,4 @@ pub fn smaller(file: &str, rows: usize, columns: usize) -> Option<String> {
             bytes(array)
         )
     })
-}
-
-/// Seconds for people.
-pub fn seconds(s: f64) -> String {
-    match s {
-        s if s < 60.0 => format!("{s:.2} s"),
-        s if s < 3600.0 => format!("{} min {:.0} s", (s / 60.0).floor(), s % 60.0),
-        s => format!("{} h {:.0} min", (s / 3600.0).floor(), s % 3600.0 / 60.0),
-    }
 }

@@ -34,17 +34,22 @@ use crate::process::{BaseMeasure, Measure};
 /// The registry: `models! { Variant => module, … }` gives `[model.variant]` in a TOML file, its schema, its starter
 /// experiment for `npl new`, and its place in the conformance tests.
 macro_rules! models {
-    ($($(#[$doc:meta])* $variant:ident => $module:ident),* $(,)?) => {
+    ($($(#[doc = $doc:literal])* $variant:ident => $module:ident),* $(,)?) => {
         /// The model, one table per kind: `[model.gmm]`.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case", deny_unknown_fields)]
         pub enum ModelConfig {
-            $($(#[$doc])* $variant($module::Config)),*
+            $($(#[doc = $doc])* $variant($module::Config)),*
         }
 
         impl ModelConfig {
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => stringify!($module)),* }
+            }
+
+            /// What it is, in a sentence.
+            pub fn about(&self) -> &'static str {
+                match self { $(Self::$variant(_) => concat!($($doc),*).trim_ascii()),* }
             }
 
             /// What is wrong with the model on this data: keys below `model.<name>`, and why.

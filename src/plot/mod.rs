@@ -27,7 +27,8 @@ pub use palette::Colour;
 pub use pdf::pdf;
 pub use png::png;
 pub use source::{Draws, Source};
-pub use svg::svg;
+pub(crate) use svg::base64;
+pub use svg::{svg, svg_element};
 pub use terminal::terminal;
 pub use theme::{Medium, Theme};
 

@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::math::log_sum_exp;
 use crate::path::PathPoint;
 use crate::report::{PathReport, Report};
-use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Relation, Samples, Summary};
+use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Relabelling, Relation, Samples, Summary};
 use crate::store;
 use crate::study::{Study, Trial};
 
@@ -77,17 +77,40 @@ impl Source {
         Ok(Source { folder, label, report, relation, samples, search, ambiguous: None, study })
     }
 
+    /// The same run, read once more, under the same label.
+    pub fn again(&self) -> Result<Source> {
+        Ok(Source::open(&self.folder, self.search.clone())?.labelled(self.label.clone()))
+    }
+
     pub fn labelled(self, label: impl Into<String>) -> Source {
         Source { label: label.into(), ..self }
     }
 
     /// The run with the components of its mixture under the same labels in every draw.
-    pub fn relabelled(mut self) -> Result<Source> {
+    pub fn relabelled(self) -> Result<Source> {
+        let relation = self.relation;
+        self.aligned(relation).map(|(source, _)| source)
+    }
+
+    /// The same with labels in the order of the means of the first column, so that those of several runs can be compared; and
+    /// what that did to the draws.
+    pub fn relabelled_by_means(self) -> Result<(Source, Relabelling)> {
+        let by_means = Relation { exchangeable: true, ..self.relation };
+        self.aligned(by_means)
+    }
+
+    fn aligned(mut self, relation: Relation) -> Result<(Source, Relabelling)> {
         self.samples()?;
         let samples = self.samples.take().expect("looked at just now");
-        let (aligned, done) = samples.relabelled(self.relation)?;
+        let (aligned, done) = samples.relabelled(relation)?;
         let relation = Relation { exchangeable: false, ..self.relation };
-        Ok(Source { samples: Some(aligned), relation, ambiguous: Some(done.ambiguous()), ..self })
+        let ambiguous = Some(done.ambiguous());
+        Ok((Source { samples: Some(aligned), relation, ambiguous, ..self }, done))
+    }
+
+    /// Whether its draws are mixtures of several components.
+    pub fn is_mixture(&self) -> bool {
+        self.relation.components.is_some_and(|components| components.count() > 1)
     }
 
     /// Those whose draws are there.
@@ -167,6 +190,11 @@ impl Source {
         self.samples()?.summarise(self.relation.draws, Some(round))
     }
 
+    /// Numbers of all parameters of the draws of all rounds together.
+    pub fn overall(&self) -> Result<Vec<Summary>> {
+        self.samples()?.summarise(self.relation.draws, None)
+    }
+
     /// Points of the path: settings from 1.
     pub fn points(&self) -> Result<Vec<(usize, PathPoint)>> {
         crate::path::read(&self.folder.join(store::PATH))
@@ -183,7 +211,8 @@ impl Source {
         Study::new(document, experiment, self.search.clone())
     }
 
-    fn config(&self) -> Result<(Document, Experiment)> {
+    /// The experiment as the run resolved it.
+    pub fn config(&self) -> Result<(Document, Experiment)> {
         let file = self.folder.join(store::CONFIG);
         let shown = file.display().to_string();
         let text = std::fs::read_to_string(&file)

@@ -10,15 +10,24 @@ use super::png;
 /// Fonts of the same widths, whichever is there.
 const FONTS: &str = "Arial, Helvetica, 'Liberation Sans', Arimo, sans-serif";
 
+/// A file.
 pub fn svg(scene: &Scene) -> String {
+    written_out(scene, &identity(scene), " xmlns=\"http://www.w3.org/2000/svg\"")
+}
+
+/// An element of a page of HTML, where names that begin with `prefix` are its own.
+pub fn svg_element(scene: &Scene, prefix: &str) -> String {
+    written_out(scene, prefix, "")
+}
+
+fn written_out(scene: &Scene, prefix: &str, namespace: &str) -> String {
     let (w, h) = (number(scene.width), number(scene.height));
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}pt\" height=\"{h}pt\" viewBox=\"0 0 {w} {h}\" role=\"img\" \
+        "<svg{namespace} width=\"{w}pt\" height=\"{h}pt\" viewBox=\"0 0 {w} {h}\" role=\"img\" \
          font-family=\"{FONTS}\">\n<title>{}</title>\n<rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>\n",
         escaped(&scene.description)
     );
     let mut clips: Vec<String> = Vec::new();
-    let prefix = identity(scene);
     // Draws are hundreds of dots that look alike: what they share is written once.
     let mut shared: Option<String> = None;
     for item in &scene.items {
@@ -193,7 +202,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len() * 4 / 3 + 4);
     for three in bytes.chunks(3) {

@@ -12,8 +12,8 @@ use super::copy::relabelled_files;
 use super::manifest::read_manifest;
 use super::parts::hex;
 use super::{
-    AtomicFile, CHUNKS, CONFIG, Disk, LOCK, Lock, MANIFEST, NEW, PartWriter, RESERVED, RealDisk, SAMPLES,
-    SWAP, Shard, draw_files, is_ours, seal, shards, usual_names,
+    AtomicFile, CHUNKS, CONFIG, Disk, GENERATOR, LOCK, Lock, MANIFEST, NEW, PAGE, PAGE_HEAD, PartWriter,
+    RESERVED, RealDisk, SAMPLES, SWAP, Shard, draw_files, is_ours, seal, shards, usual_names,
 };
 use crate::config::printable;
 use crate::data::files::Input;
@@ -142,8 +142,11 @@ impl RunDir {
             for name in usual_names().iter().filter(|name| old.contains(name) && !new.contains(name)) {
                 self.remove(&self.file(name))?;
             }
-            // Copies of the draws that were.
+            // Copies of the draws that were, and the page about them.
             relabelled_files(SAMPLES).iter().try_for_each(|name| self.remove(&self.file(name)))?;
+            if self.has_page() {
+                self.remove(&self.file(PAGE))?;
+            }
         }
         for name in names {
             self.disk.rename(&swap.join(&name), &self.file(&name)).map_err(wrong)?;
@@ -151,6 +154,14 @@ impl RunDir {
         self.disk.sync_folder(&self.path).map_err(wrong)?;
         let _ = self.disk.remove_folder(&swap);
         Ok(())
+    }
+
+    /// Whether there is a page that npl made of the old results; what else has its name is not ours.
+    fn has_page(&self) -> bool {
+        let mut head = Vec::new();
+        let read =
+            fs::File::open(self.file(PAGE)).and_then(|file| file.take(PAGE_HEAD).read_to_end(&mut head));
+        read.is_ok() && String::from_utf8_lossy(&head).contains(GENERATOR)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

@@ -35,6 +35,11 @@ pub const MANIFEST: &str = "manifest.json";
 pub const ELBO: &str = "elbo.csv";
 /// Names that no file of draws may have.
 pub const RESERVED: [&str; 7] = [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, CONFIG, MANIFEST];
+/// A page about the run, which is no result: no manifest lists it.
+pub const PAGE: &str = "report.html";
+/// What such a page says made it, among its first so many bytes.
+pub const GENERATOR: &str = "npl report";
+const PAGE_HEAD: u64 = 1024;
 /// Whoever holds it writes to the folder. It stays when they are done.
 pub const LOCK: &str = ".npl.lock";
 /// What is kept of a run while it goes on, and what more draws are added to.
@@ -57,7 +62,7 @@ pub fn draw_files(samples: &str) -> Vec<String> {
 /// Whether a run may have written a file of this name.
 fn is_ours(name: &str) -> bool {
     let names = Format::named_by(name).is_some_and(|draws| !draw_files(&draws).is_empty());
-    RESERVED.contains(&name) || !draw_files(name).is_empty() || names
+    name == PAGE || RESERVED.contains(&name) || !draw_files(name).is_empty() || names
 }
 
 /// The names that results have if nothing else is asked for: a run may remove these, whoever wrote them, and no others.

@@ -3,6 +3,8 @@
 mod arviz;
 mod bad_inputs;
 mod bench_vs_python;
+#[cfg(all(feature = "plot", unix))]
+mod browser;
 mod cli;
 mod directions;
 mod docs;
@@ -20,6 +22,8 @@ mod path;
 mod plot;
 mod plotting;
 mod relabel;
+#[cfg(feature = "plot")]
+mod report;
 #[cfg(unix)]
 mod resume;
 mod samples;
