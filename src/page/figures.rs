@@ -78,7 +78,8 @@ fn together(views: &[View]) -> Vec<(&'static str, Html)> {
     let picture = |name: &'static str| {
         let kind = plot::kind(name).ok().filter(|kind| runs.iter().all(|run| (kind.applies)(run)))?;
         let title = title.clone().filter(|_| name == "marginal");
-        let options = Options { title, width: Some(1.4 * WIDTH), most: most(name), ..options(&views[0]) };
+        let options =
+            Options { title, width: Some(1.4 * WIDTH), most: most(name), ..options(name, &views[0]) };
         let scene = plot::draw(kind, &runs, &options).ok()?;
         Some((name, framed(&scene, &format!("all-{name}-"))))
     };
@@ -89,9 +90,13 @@ fn most(kind: &str) -> Option<usize> {
     (kind == "forest").then_some(ROWS)
 }
 
-fn options(view: &View) -> Options {
-    let path = view.source.path().is_some();
-    let (repeat, setting) = if path { (None, Some(view.round)) } else { (Some(view.round), None) };
+fn options(kind: &str, view: &View) -> Options {
+    let (repeat, setting) = match view.source.path() {
+        // All settings are in them.
+        Some(_) if ["path", "surface"].contains(&kind) => (None, None),
+        Some(_) => (None, Some(view.round)),
+        None => (Some(view.round), None),
+    };
     Options { repeat, setting, width: Some(WIDTH), ..Options::default() }
 }
 
@@ -100,7 +105,7 @@ fn figure(want: &Want, prefix: &str) -> Html {
         return Html::note(&words);
     }
     let title = want.title.map(str::to_owned);
-    let options = Options { title, most: most(want.kind), ..options(want.view) };
+    let options = Options { title, most: most(want.kind), ..options(want.kind, want.view) };
     let drawn =
         plot::kind(want.kind).and_then(|kind| plot::draw(kind, std::slice::from_ref(want.run), &options));
     match drawn {

@@ -66,7 +66,7 @@ pub struct Source {
 impl Source {
     pub fn open(folder: &Path, search: SearchPath) -> Result<Source> {
         let report = store::read_report(folder)?;
-        let samples = match (Samples::open(&store::samples_of(folder)?), &report.path) {
+        let samples = match (store::samples_of(folder).and_then(|file| Samples::open(&file)), &report.path) {
             (Ok(samples), _) => Some(samples),
             (Err(_), Some(_)) => None,
             (Err(error), None) => return Err(error),
@@ -197,7 +197,7 @@ impl Source {
 
     /// Points of the path: settings from 1.
     pub fn points(&self) -> Result<Vec<(usize, PathPoint)>> {
-        crate::path::read(&self.folder.join(store::PATH))
+        crate::path::read(&store::file_of(&self.folder, store::PATH)?)
     }
 
     /// The experiment, checked, with its data; made once.
