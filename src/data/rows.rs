@@ -35,7 +35,7 @@ impl<'a> Tile<'a> {
     /// Its rows with their numbers.
     pub fn rows(self) -> impl Iterator<Item = (usize, ArrayView1<'a, f64>)> {
         let Tile { first, x } = self;
-        (0..x.nrows()).map(move |i| (first + i, x.clone().index_axis_move(Axis(0), i)))
+        (0..x.nrows()).map(move |i| (first + i, x.index_axis_move(Axis(0), i)))
     }
 }
 

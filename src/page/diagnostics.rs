@@ -45,7 +45,7 @@ fn fixed(value: f64, digits: usize) -> Cell {
 fn draws(views: &[View], table: &mut Table) {
     let row = cells(views, |r| Some(Cell::count(r.draws())));
     table.explained("draws", "over all repeats or settings", row);
-    let row = cells(views, |r| Some(seconds(r.repeats.iter().map(|r| r.seconds).sum())).map(Cell::text));
+    let row = cells(views, |r| Some(Cell::text(seconds(r.repeats.iter().map(|r| r.seconds).sum()))));
     table.explained("time", "making, evaluating and writing them", row);
     let searched = |r: &Report| r.repeats.iter().any(|r| r.diagnostics.max_gradient.is_some());
     let converged = |r: &Report| {
@@ -151,7 +151,8 @@ fn approximations(views: &[View], table: &mut Table) {
     table.explained("fits converged", "of ADVI", cells(views, fits));
     let elbo = |r: &Report| Some(fixed(mean(&each(r, |d| d.advi.as_ref().map(|a| a.elbo))?), 2));
     table.explained("ELBO", "of ADVI, mean over repeats", cells(views, elbo));
-    let parts: [(&str, &str, fn(&Weights) -> f64, usize); 3] = [
+    type Part = fn(&Weights) -> f64;
+    let parts: [(&str, &str, Part, usize); 3] = [
         ("ESS of weights", "independent draws that the weighted ones are worth, on average", |w| w.ess, 2),
         ("log marginal likelihood", "log of the mean weight", |w| w.log_evidence, 2),
         ("draws kept", "the others weigh nothing", |w| w.kept as f64, 0),

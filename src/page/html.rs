@@ -33,7 +33,7 @@ impl Html {
     pub fn marked(text: &str) -> Html {
         let parts: Vec<&str> = text.split('`').collect();
         // Without its closing fellow a backquote is a letter.
-        if parts.len() % 2 == 0 {
+        if parts.len().is_multiple_of(2) {
             return Html::text(text);
         }
         let part = |(i, part): (usize, &&str)| match i % 2 {

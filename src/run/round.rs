@@ -177,7 +177,7 @@ impl Round<'_> {
         session.watch.progress(end - at);
         let length =
             chunk_length(self.study.inference().relation(&self.study.experiment, scores.model()).draws);
-        session.keeper.take(chunk, end % length == 0);
+        session.keeper.take(chunk, end.is_multiple_of(length));
         Ok(true)
     }
 
