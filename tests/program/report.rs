@@ -79,10 +79,10 @@ fn place() -> &'static Place {
         place.ok(&["run", "mix.toml", "--set", "method=importance", "--out", "weighted"]);
         place.ok(&["run", "mix.toml", "--set", "method=advi", "--out", "advi"]);
         place.ok(&["run", "mix.toml", "--set", "method=nuts", "--set", "sampler.B=80", "--out", "chains"]);
-        // Two classes that a line separates in some draws: these have no minimum.
-        let separable: String = (0..12).map(|i| format!("{},{}\n", i, u32::from(i > 5 || i == 3))).collect();
+        // Two classes that are told apart unless a pseudo-sample stands between them: draws without one have no minimum.
+        let separable: String = (0..12).map(|i| format!("{},{}\n", i, u32::from(i > 5))).collect();
         place.write("s.csv", "x,y\n".to_owned() + &separable);
-        let failing = "name = \"failing\"\nseed = 2\n[data]\ntrain = \"s.csv\"\ntarget = \"y\"\n[model.logistic]\npenalty = \"none\"\n[sampler]\nB = 60\nmax_failed = 1.0\nmax_unconverged = 1.0\n";
+        let failing = "name = \"failing\"\nseed = 2\n[data]\ntrain = \"s.csv\"\ntarget = \"y\"\n[model.logistic]\npenalty = \"none\"\n[prior]\nalpha = 1.0\nT = 3\nbase.response = { bernoulli = 0.5, covariates = \"empirical\" }\n[sampler]\nB = 60\nmax_failed = 1.0\nmax_unconverged = 1.0\n";
         place.write("failing.toml", failing);
         place.ok(&["run", "failing.toml", "--out", "failing"]);
         place
