@@ -29,6 +29,7 @@ def arguments():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="changes of it")
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--keep-every", default="0.1", help="seconds between two parts")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--terms", type=int, default=40)
     parser.add_argument("--extensions", type=int, default=40)
@@ -62,7 +63,8 @@ class Campaign:
 
     def command(self, out, draws):
         command = [self.args.npl, "run", self.args.config, "--quiet", "--resume", "--out", out]
-        command += ["--threads", str(self.args.threads), "--set", f"sampler.B={draws}"]
+        command += ["--threads", str(self.args.threads), "--keep-every", self.args.keep_every]
+        command += ["--set", f"sampler.B={draws}"]
         for change in self.args.set:
             command += ["--set", change]
         return command

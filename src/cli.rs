@@ -231,6 +231,10 @@ pub struct RunArgs {
     /// Only part I of N, counted from 1; `auto` asks the scheduler, `auto/N` for I only
     #[arg(long, value_name = "I/N", conflicts_with = "samples", conflicts_with = "json")]
     pub shard: Option<String>,
+    /// Write what was made to disk about so often, in seconds
+    #[arg(long, value_name = "S", default_value = "5", value_parser = super::commands::seconds,
+        allow_negative_numbers = true)]
+    pub keep_every: std::time::Duration,
     /// Stop after this time (90s, 45m, 3h50m), keep what was made, and exit with 143
     #[arg(long, value_name = "TIME", value_parser = super::commands::time)]
     pub time_limit: Option<std::time::Duration>,

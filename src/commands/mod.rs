@@ -199,6 +199,12 @@ pub fn time(text: &str) -> std::result::Result<Duration, String> {
     if total > 0 { Ok(Duration::from_secs(total)) } else { Err(wrong()) }
 }
 
+/// A number of seconds, not below 0.
+pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let number = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    number.ok_or_else(|| format!("`{text}` is no number of seconds"))
+}
+
 /// A positive number of minutes.
 pub fn minutes(text: &str) -> std::result::Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|m| *m > 0.0 && m.is_finite());

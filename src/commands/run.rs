@@ -17,7 +17,7 @@ use npl::run::{
     Keeper, Kept, Options, Resumed, Run, Watch, chunk_length, identity, resume, spans, written_identity,
 };
 use npl::samples::{Format, Sample, Samples, Writer};
-use npl::store::{self, Existing, RealDisk, RunDir, Shard, Shelf};
+use npl::store::{self, Existing, Identity, RealDisk, RunDir, Shard, Shelf};
 use npl::study::Study;
 
 use super::stop::{Leaves, Minder, goes_on};
@@ -100,6 +100,30 @@ fn refuse_own_experiment(args: &RunArgs, out: &Path, resolved: &str) -> Result<(
     Ok(())
 }
 
+/// What need not be made again; `None` if that is all of it.
+fn there(folder: &RunDir, existing: Existing, ours: &Identity, study: &Study) -> Result<Option<Kept>> {
+    let shelf = Shelf::of_run(folder);
+    if existing != Existing::Continue {
+        shelf.clear(true);
+        return Ok(Some(Kept::default()));
+    }
+    match resume(folder.path(), shelf, ours, study)? {
+        Resumed::Finished => Ok(None),
+        Resumed::From(kept) => {
+            tell_damage(&kept);
+            Ok(Some(*kept))
+        }
+    }
+}
+
+/// What a user did not say, and should know.
+fn tell(study: &Study) {
+    if study.seed_was_drawn() {
+        note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
+    }
+    study.notes().changes().iter().for_each(|line| note(line));
+}
+
 fn tell_damage(kept: &Kept) {
     for what in &kept.damaged {
         note(&format!("{what}: damaged; its draws are made again"));
@@ -117,23 +141,11 @@ fn whole(args: &RunArgs, study: &Study, resolved: String, out: &Path, limit: Opt
     };
     let folder = Arc::new(RunDir::open(out, samples, &resolved, study.inputs(), existing)?);
     let ours = identity(study, &resolved, Shard::WHOLE);
-    let mut kept = Kept::default();
-    if existing == Existing::Continue {
-        match resume(out, Shelf::of_run(&folder), &ours, study)? {
-            Resumed::Finished => return again(args, study, out),
-            Resumed::From(found) => kept = *found,
-        }
-        tell_damage(&kept);
-    } else {
-        Shelf::of_run(&folder).clear(true);
-    }
-    if !args.quiet && study.seed_was_drawn() {
-        note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
-    }
+    let Some(mut kept) = there(&folder, existing, &ours, study)? else { return again(args, study, out) };
     if !args.quiet {
-        study.notes().changes().iter().for_each(|line| note(line));
+        tell(study);
     }
-    let keeper = Arc::new(Keeper::new(Shelf::of_run(&folder), ours, study.draws() as u64));
+    let keeper = Arc::new(Keeper::every(Shelf::of_run(&folder), ours, study.draws() as u64, args.keep_every));
     let bar = progress(study, args, study.rounds() as u64 * study.draws() as u64);
     let leaves = Leaves {
         keeper: Some(keeper.clone()),
@@ -234,7 +246,7 @@ fn part(
     let spans = spans(study, shard);
     let draws: u64 = spans.iter().map(|(_, span)| span.end - span.start).sum();
     shelf.write_identity(&ours)?;
-    let keeper = Arc::new(Keeper::new(shelf, ours, study.draws() as u64));
+    let keeper = Arc::new(Keeper::every(shelf, ours, study.draws() as u64, args.keep_every));
     let bar = progress(study, args, draws);
     let leaves = Leaves {
         keeper: Some(keeper.clone()),

@@ -9,8 +9,6 @@ use crate::bytes::Bytes;
 use crate::error::Result;
 use crate::store::{Identity, PartWriter, Shelf};
 
-/// What is made within this time goes into one part.
-const EVERY: Duration = Duration::from_secs(5);
 /// A part that would be larger is written at once, in bytes.
 const LARGE: usize = 32 << 20;
 
@@ -24,8 +22,8 @@ pub struct Live {
     pub open: Chunk,
     /// Chunks before the first one are not here: none is folded, each is kept by itself.
     pub detached: bool,
-    /// Draws of a chunk, if it cannot be gone on with half way: those of a chain.
-    pub chain: Option<u64>,
+    /// Chunks are chains, which cannot be gone on with half way.
+    pub of_chains: bool,
 }
 
 /// Where a run is kept. Whoever sees that time is up may write what there is, while the run waits for a slow draw.
@@ -53,12 +51,7 @@ struct Place {
 }
 
 impl Keeper {
-    /// Parts of a run of so many draws go to this shelf.
-    pub fn new(shelf: Shelf, identity: Identity, draws: u64) -> Keeper {
-        Keeper::every(shelf, identity, draws, EVERY)
-    }
-
-    /// The same, with parts more or less often.
+    /// Parts of a run of so many draws go to this shelf, about so often.
     pub fn every(shelf: Shelf, identity: Identity, draws: u64, every: Duration) -> Keeper {
         let hash = identity.hash();
         let place = Some(Place { shelf, identity, hash, draws, every });
@@ -217,18 +210,17 @@ impl Inner {
     fn put_state(&mut self) {
         let (Some(live), true) = (&self.live, self.place.is_some()) else { return };
         let Chunk { round, draws, .. } = &live.open;
-        let at_a_boundary = live.chain.is_some();
         if live.detached {
-            if !at_a_boundary && !draws.is_empty() {
+            if !live.of_chains && !draws.is_empty() {
                 Kind::Chunk.put(*round, draws, &live.open, &mut self.records);
             }
             return;
         }
-        let content = match at_a_boundary {
+        let content = match live.of_chains {
             true => live.state(draws.start..draws.start, &[]),
             false => live.state(draws.clone(), &live.open.rows),
         };
-        let draws: Range<u64> = if at_a_boundary { draws.start..draws.start } else { draws.clone() };
+        let draws: Range<u64> = if live.of_chains { draws.start..draws.start } else { draws.clone() };
         crate::store::record(Kind::State as u64, *round, &draws, &content, &mut self.records);
         self.changed = true;
     }

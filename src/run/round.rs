@@ -50,7 +50,7 @@ pub fn replay(session: &mut Session, round: usize, draws: u64) -> Result<Option<
     watch.progress(draws);
     if let Some((folded, open)) = state {
         let none = open.sums.clone();
-        let live = Live { none, folded, open, detached: false, chain: None };
+        let live = Live { none, folded, open, detached: false, of_chains: false };
         session.keeper.closed(&live, opening.as_ref())?;
     }
     Ok(Some((report, points)))
@@ -81,7 +81,7 @@ impl Round<'_> {
             if at >= span.end {
                 break;
             }
-            if start == at && self.take_chunk(session, &scores, &mut fold, at, (at + length).min(draws))? {
+            if start == at && self.take_chunk(session, &scores, &mut fold, at, length)? {
                 continue;
             }
             let end =
@@ -145,26 +145,24 @@ impl Round<'_> {
     }
 
     fn live(&self, trial: &Trial, (folded, open): super::State, none: super::Sums) -> Live {
-        let chain = match trial.relation.draws {
-            Kinship::Chains { each, .. } => Some(each as u64),
-            _ => None,
-        };
-        Live { none, folded, open, detached: false, chain }
+        let of_chains = matches!(trial.relation.draws, Kinship::Chains { .. });
+        Live { none, folded, open, detached: false, of_chains }
     }
 
     fn empty(&self, scores: &Scores, at: u64) -> Chunk {
         Chunk { round: self.round, draws: at..at, rows: Vec::new(), sums: scores.none() }
     }
 
-    /// Folds the chunk from `at` to `end`, if it is kept; whether it was.
+    /// Folds the chunk of this length that begins at `at`, if it is kept; whether it was.
     fn take_chunk(
         &self,
         session: &mut Session,
         scores: &Scores,
         fold: &mut Fold,
         at: u64,
-        end: u64,
+        length: u64,
     ) -> Result<bool> {
+        let end = (at + length).min(self.study.draws() as u64);
         let Some(chunk) = session.kept.chunk(self.round, at)?.filter(|chunk| chunk.draws.end == end) else {
             return Ok(false);
         };
@@ -175,8 +173,6 @@ impl Round<'_> {
             session.watch.draw(self.round, row)?;
         }
         session.watch.progress(end - at);
-        let length =
-            chunk_length(self.study.inference().relation(&self.study.experiment, scores.model()).draws);
         session.keeper.take(chunk, end.is_multiple_of(length));
         Ok(true)
     }

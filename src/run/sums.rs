@@ -55,10 +55,6 @@ impl<'a> Scores<'a> {
         scores
     }
 
-    pub fn model(&self) -> &dyn Model {
-        self.model
-    }
-
     fn wants(&self, metric: Metric) -> bool {
         self.wanted.is_none_or(|m| m.contains(&metric))
     }

@@ -14,6 +14,7 @@ pub enum Fault {
     Once(usize),
     /// The k-th and all after it.
     From(usize),
+    None,
 }
 
 /// Counts calls, those to its files too.
@@ -38,6 +39,7 @@ impl FaultyDisk {
         let fails = match self.fault {
             Fault::Once(k) => call == k,
             Fault::From(k) => call >= k,
+            Fault::None => false,
         };
         if fails { Err(io::Error::other("a fault that was asked for")) } else { Ok(()) }
     }
@@ -61,9 +63,9 @@ impl Write for FaultyFile {
 }
 
 impl Output for FaultyFile {
+    /// No power is lost here: the call counts, and costs nothing.
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.call()?;
-        self.inner.sync()
+        self.disk.call()
     }
 }
 
@@ -95,7 +97,7 @@ impl Disk for FaultyDisk {
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
         self.call()?;
-        RealDisk.sync_folder(path)
+        path.read_dir().map(drop)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
