@@ -21,6 +21,8 @@ WEIGHTS = "src/process/weights.rs"
 STEP = "src/model/gmm/step.rs"
 EM = "src/model/gmm/em.rs"
 KEPT = "src/kernel/sparse/kept.rs"
+TREE = "src/bayes/nuts/tree.rs"
+TREE_TESTS = "bayes::nuts::tree::tests"
 KEPT_TESTS = "kernel::sparse::kept::tests"
 # The package itself is compiled with less effort than its dependencies: a mutant is run once.
 QUICK = ["--config", "profile.release.package.npl.opt-level=1", "--config", "profile.release.package.npl.debug=false"]
@@ -159,6 +161,29 @@ MUTANTS = [
     ("case weights forgotten in a gradient", "src/model/normal.rs",
      "*slope += w * (y - t) / sigma2;", "*slope += (y - t) / sigma2;",
      "conventional", "case_weights_are_repeated_rows"),
+    ("states of a trajectory are drawn whatever their weights", TREE,
+     "self.happens(far.log_weight - log_add_exp(near.log_weight, far.log_weight))",
+     "self.happens(-std::f64::consts::LN_2)",
+     "lib", f"{TREE_TESTS}::a_transition_keeps_a_normal_target"),
+    ("the new half of a trajectory is taken whatever its weight", TREE,
+     "self.happens(grown.log_weight - tree.log_weight)", "self.happens(0.0)",
+     "lib", f"{TREE_TESTS}::a_transition_keeps_a_target_that_is_not_normal"),
+    ("turns are seen the wrong way round", TREE,
+     "dot(&end.velocity, rho[1]) > 0.0", "dot(&end.velocity, rho[1]) < 0.0",
+     "chains", "a_standard_normal_of_any_dimension"),
+    ("no turn is looked for between the halves of a trajectory", TREE,
+     "            && moves_apart(&self.first, &next.first, [&self.rho, &next.first.momentum])\n", "",
+     "lib", f"{TREE_TESTS}::trajectories_turn_round_in_time"),
+    ("a chain keeps its momentum", "src/bayes/nuts/hamiltonian.rs",
+     "let momentum = self.variances.iter().map(draw).collect();",
+     "let mut draw = draw;\n        let momentum = from.momentum.iter().map(|p| if *p == 0.0 { draw(&1.0) } else { *p }).collect();",
+     "chains", "a_standard_normal_of_any_dimension"),
+    ("the last half of a leapfrog step is a whole one", "src/bayes/nuts/hamiltonian.rs",
+     "for_each(|(p, g)| *p += half * g)", "for_each(|(p, g)| *p += epsilon * g)",
+     "lib", "bayes::nuts::hamiltonian::tests::leapfrog_steps_are_reversible"),
+    ("a metric never forgets", "src/bayes/nuts/metric.rs",
+     "self.current = std::mem::take(&mut self.recent);", "self.recent = Spread::default();",
+     "lib", "bayes::nuts::metric::tests::early_draws_are_forgotten_and_late_ones_leave_the_metric_alone"),
     ("components that singles lose are lost", EM,
      "const LEAST_MASS: f64 = 1e-20;", "const LEAST_MASS: f64 = 0.0;",
      "mixture", "searches_lose_neither_far_components_nor_close_rows"),

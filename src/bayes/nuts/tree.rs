@@ -79,13 +79,13 @@ impl Sampler<'_> {
     /// From `state` with a new momentum. Cut short, and of no use, if it was told to halt.
     pub fn transition(&mut self, state: &State) -> Transition {
         let start = Rc::new(self.hamiltonian.kicked(state, self.rng));
-        let mut path = Path { energy: start.energy, steps: 0, acceptance: 0.0, divergent: false };
+        let mut walk = Walk { energy: start.energy, steps: 0, acceptance: 0.0, divergent: false };
         let mut tree = Tree::leaf(start, 0.0);
         for depth in 0..self.max_depth {
             let forwards: bool = self.rng.random();
             let grown = match forwards {
-                true => self.grow(&mut path, depth, &tree.last, self.epsilon),
-                false => self.grow(&mut path, depth, &tree.first, -self.epsilon).map(Tree::reversed),
+                true => self.grow(&mut walk, depth, &tree.last, self.epsilon),
+                false => self.grow(&mut walk, depth, &tree.first, -self.epsilon).map(Tree::reversed),
             };
             let Some(grown) = grown else { break };
             // Biased towards the new half, away from the start (Betancourt 2017, A.3.2).
@@ -98,22 +98,22 @@ impl Sampler<'_> {
                 break;
             }
         }
-        let Path { steps, acceptance, divergent, .. } = path;
+        let Walk { steps, acceptance, divergent, .. } = walk;
         Transition { state: tree.proposal, steps, acceptance: acceptance / steps.max(1) as f64, divergent }
     }
 
     /// The 2^depth states that follow `from`; `None` if they turn round, or diverge.
-    fn grow(&mut self, path: &mut Path, depth: usize, from: &State, epsilon: f64) -> Option<Tree> {
+    fn grow(&mut self, walk: &mut Walk, depth: usize, from: &State, epsilon: f64) -> Option<Tree> {
         if depth == 0 {
             if (self.halted)() {
                 return None;
             }
             let state = self.hamiltonian.leapfrog(from, epsilon);
-            let log_weight = path.visit(&state)?;
+            let log_weight = walk.visit(&state)?;
             return Some(Tree::leaf(Rc::new(state), log_weight));
         }
-        let near = self.grow(path, depth - 1, from, epsilon)?;
-        let far = self.grow(path, depth - 1, &near.last, epsilon)?;
+        let near = self.grow(walk, depth - 1, from, epsilon)?;
+        let far = self.grow(walk, depth - 1, &near.last, epsilon)?;
         if !near.goes_on_in(&far) {
             return None;
         }
@@ -130,7 +130,7 @@ impl Sampler<'_> {
 }
 
 /// What was seen on the way.
-struct Path {
+struct Walk {
     /// H₀, at the start.
     energy: f64,
     steps: usize,
@@ -138,7 +138,7 @@ struct Path {
     divergent: bool,
 }
 
-impl Path {
+impl Walk {
     /// The log weight of a state; `None` if it is too far off.
     fn visit(&mut self, state: &State) -> Option<f64> {
         let log_weight = self.energy - state.energy;
