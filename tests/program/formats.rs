@@ -65,12 +65,16 @@ fn every_format_holds_the_same_draws() {
     run(&place, "csv", "samples.csv", &[]);
     let csv = place.read("csv/samples.csv");
     let summary = |run: &str| place.ok(&["summary", run, "--format", "csv", "--repeat", "2"]).stdout;
+    // Draws under a name of the user's own stay: a manifest, which can be anybody's, names no file to remove.
+    let mut left: Vec<&str> = Vec::new();
     for (name, files) in formats() {
         run(&place, "o", name, &["--force"]);
         let others = ["config.toml", "manifest.json", "report.csv", "report.json", "summary.csv"];
-        let mut expected: Vec<&str> = files.iter().copied().chain(others).collect();
+        let mut expected: Vec<&str> =
+            files.iter().copied().chain(others).chain(left.iter().copied()).collect();
         expected.sort();
         assert_eq!(place.list("o"), expected, "{name}: the files of a run, and no draws of the run before");
+        left.extend(files.iter().filter(|file| !file.starts_with("samples.")));
         assert_eq!(place.read("o/summary.csv"), place.read("csv/summary.csv"), "{name}");
         assert_eq!(summary("o"), summary("csv"), "{name}");
         assert!(place.ok(&["table", "o"]).stdout.contains("LPPD"));
