@@ -57,7 +57,8 @@ pub fn explain(args: ExplainArgs) -> Result<()> {
     )?;
     let draw = found.expect("one draw was asked for");
     let shown = printable(&args.run.display().to_string());
-    let mut out = format!("draw {} of {} of {shown}: {}\n\n", args.draw, args.repeat, study.label());
+    let round = if setting.is_some() { "setting" } else { "repeat" };
+    let mut out = format!("draw {} of {round} {} of {shown}: {}\n\n", args.draw, args.repeat, study.label());
     let f = plan.measure(index);
     out += &weights(&trial, &f, args.top);
     out += &searches(study, &trial, &plan, &f, &draw, args.top);

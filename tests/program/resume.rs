@@ -365,7 +365,7 @@ fn a_draw_is_explained() {
     place.ok(&["run", &path, "--out", "r", "--set", "sampler.B=20", "--set", "sampler.R=3"]);
     let text = place.ok(&["explain", "r", "--draw", "7"]).stdout;
     for part in [
-        "draw 7 of 1 of r",
+        "draw 7 of repeat 1 of r",
         "1000 rows with 1.0",
         "3 restarts",
         "converged, won",
