@@ -6,8 +6,9 @@
 //!
 //! The bandwidth is the improved plug-in rule of Botev, Grotowski and Kroese (2010), which assumes no normal shape and so
 //! keeps modes apart; below [`FEW`] effective draws, or where that rule has no answer, it is Silverman's
-//! 0.9 min(sd, IQR/1.34) n^(−1/5). It is never more than the oversmoothing bound 1.144 sd n^(−1/5) of Terrell (1990). Draws with
-//! weights count as (Σw)²/Σw². Values that many draws share exactly are no part of a density: they are [`Spike`]s.
+//! 0.9 min(sd, IQR/1.34) n^(−1/5). It is never more than the oversmoothing bound 1.144 sd n^(−1/5) of Terrell (1990), and never less
+//! than [`NARROWEST`] of Silverman's. Draws with weights count as (Σw)²/Σw². Values that many draws share are no part of a
+//! density: they are [`Spike`]s.
 
 use std::f64::consts::PI;
 
