@@ -140,7 +140,7 @@ impl Inference for Advi {
         Ok(())
     }
 
-    fn idle(&self, experiment: &Experiment) -> Vec<&'static str> {
+    fn idle(&self, experiment: &Experiment) -> Vec<String> {
         conventional::idle(settings(experiment).begin)
     }
 

@@ -23,9 +23,10 @@ pub enum Begin {
 }
 
 /// Keys of the bootstrap, which have no use here.
-pub fn idle(begin: Begin) -> Vec<&'static str> {
+pub fn idle(begin: Begin) -> Vec<String> {
     let keys = ["prior", "sampler.R", "sampler.init", "sampler.fixed_init", "sampler.stop", "optimiser"];
-    keys.into_iter().filter(|key| begin == Begin::Uniform || *key != "sampler.init").collect()
+    let idle = keys.into_iter().filter(|key| begin == Begin::Uniform || *key != "sampler.init");
+    idle.map(String::from).collect()
 }
 
 /// Names of the model's parameters, and of what its prior adds to them.

@@ -39,7 +39,7 @@ impl Inference for Importance {
         }
     }
 
-    fn idle(&self, _experiment: &Experiment) -> Vec<&'static str> {
+    fn idle(&self, _experiment: &Experiment) -> Vec<String> {
         conventional::idle(Begin::Uniform)
     }
 

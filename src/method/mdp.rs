@@ -75,8 +75,8 @@ impl Inference for MdpNpl {
     }
 
     /// The base measure is the model.
-    fn idle(&self, _experiment: &Experiment) -> Vec<&'static str> {
-        vec!["prior.base"]
+    fn idle(&self, _experiment: &Experiment) -> Vec<String> {
+        vec!["prior.base".into()]
     }
 
     fn table(&self) -> Option<&'static str> {

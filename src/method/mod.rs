@@ -111,7 +111,7 @@ pub trait Inference: Sync {
     }
 
     /// Keys of an experiment that have no use under this method, of those that every method knows.
-    fn idle(&self, experiment: &Experiment) -> Vec<&'static str>;
+    fn idle(&self, experiment: &Experiment) -> Vec<String>;
 
     /// Its table of settings.
     fn table(&self) -> Option<&'static str> {
@@ -171,12 +171,12 @@ impl Method {
     }
 
     /// Keys that a file may have and this method has no use for: one file serves all methods.
-    pub fn idle(self, experiment: &Experiment) -> Vec<&'static str> {
+    pub fn idle(self, experiment: &Experiment) -> Vec<String> {
         let inference = self.inference();
         let others = Method::ALL.iter().filter(|other| **other != self);
         let tables = others.filter_map(|other| other.inference().table());
         let unused = tables.filter(|table| !inference.uses_table(table, experiment));
-        inference.idle(experiment).into_iter().chain(unused).collect()
+        inference.idle(experiment).into_iter().chain(unused.map(String::from)).collect()
     }
 }
 

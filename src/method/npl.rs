@@ -6,7 +6,8 @@ use super::start::Start;
 use super::{Case, Effort, Findings, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
 use crate::error::Result;
 use crate::experiment::Experiment;
-use crate::model::Model;
+use crate::model::{Model, PRIOR_KEYS};
+use crate::process::base::BaseConfig;
 use crate::process::{Prior, Truncation};
 use crate::samples::Relation;
 
@@ -25,8 +26,14 @@ impl Inference for Npl {
         bootstrap::write_out(experiment, model)
     }
 
-    fn idle(&self, _experiment: &Experiment) -> Vec<&'static str> {
-        Vec::new()
+    /// The prior on θ, but where pseudo-samples or starts are made of it.
+    fn idle(&self, experiment: &Experiment) -> Vec<String> {
+        let base = experiment.prior.as_ref().and_then(|prior| prior.base.as_ref());
+        if bootstrap::uses_advi(experiment) || base == Some(&BaseConfig::PriorPredictive) {
+            return Vec::new();
+        }
+        let model = experiment.model.name();
+        PRIOR_KEYS.iter().map(|key| format!("model.{model}.{key}")).collect()
     }
 
     fn uses_table(&self, table: &str, experiment: &Experiment) -> bool {

@@ -123,7 +123,7 @@ impl Inference for Nuts {
         Ok(())
     }
 
-    fn idle(&self, experiment: &Experiment) -> Vec<&'static str> {
+    fn idle(&self, experiment: &Experiment) -> Vec<String> {
         conventional::idle(settings(experiment).begin)
     }
 

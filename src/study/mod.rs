@@ -243,7 +243,7 @@ impl Study {
     }
 
     /// Keys of the file that the method has no use for: one file serves all methods.
-    pub fn unused(&self) -> Vec<&'static str> {
+    pub fn unused(&self) -> Vec<String> {
         let idle = self.experiment.method.idle(&self.experiment);
         idle.into_iter().filter(|key| self.document.has(key)).collect()
     }

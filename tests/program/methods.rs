@@ -228,7 +228,7 @@ fn fi_npl_starts_from_a_variational_fit() {
 fn a_check_says_what_a_method_costs_and_does_not_use() {
     let place = toy();
     for (method, says) in [
-        ("npl", &["time        about", "not used    by method \"npl\": nuts, advi, importance"][..]),
+        ("npl", &["time        about", "not used    by method \"npl\": model.gmm.prior, nuts"][..]),
         ("nuts", &["trajectories of 1 to 1023 gradients", "prior, sampler.R", "advi, importance"]),
         ("advi", &["at most", "on one thread", "nuts"]),
         ("importance", &["a density for each draw"]),
@@ -239,6 +239,29 @@ fn a_check_says_what_a_method_costs_and_does_not_use() {
             assert!(said.contains(text), "{method}: no {text:?} in\n{said}");
         }
     }
+}
+
+/// The prior on θ is no part of the bootstrap, unless pseudo-samples or starts are made of it.
+#[test]
+fn a_prior_that_the_bootstrap_does_not_use_is_said_to_be_idle() {
+    let place = toy();
+    place.write("l.toml", place.ok(&["new", "logistic"]).stdout);
+    let idle = |args: &[&str]| {
+        let said = place.ok(&[&["check"], args].concat()).stdout;
+        said.lines().find(|line| line.contains("not used")).unwrap_or_default().to_owned()
+    };
+    for used in ["prior.base=\"prior_predictive\"", "sampler.fixed_init=\"advi\""] {
+        let said = idle(&["toy.toml", "--set", used, "--set", "sampler.R=1"]);
+        assert!(said.contains("importance") && !said.contains("model.gmm.prior"), "{used}: {said}");
+    }
+    let said = idle(&[
+        "l.toml",
+        "--set",
+        "model.logistic.intercept_prior=[0, 2]",
+        "--set",
+        "model.logistic.ard=marginal",
+    ]);
+    assert!(said.contains("model.logistic.ard, model.logistic.intercept_prior"), "{said}");
 }
 
 #[test]
