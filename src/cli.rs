@@ -119,6 +119,16 @@ Examples:
 
 Without --columns there are all of them. Numbers are the shortest that read back exactly.")]
     Samples(SamplesArgs),
+    /// Predict new rows: mean and interval of the predicted quantity, responses that may come, log predictive density
+    #[command(after_help = "\
+Examples:
+  npl predict runs/adult new.csv --keep id > predicted.csv
+  npl predict runs/adult new.csv --level 0.8 --format ndjson --out predicted.ndjson
+  cut -d, -f1-5 new.csv | npl predict runs/adult -
+
+New rows are prepared as the training rows were; the response is not needed, and scored where it is there. docs/prediction.md has
+the columns.")]
+    Predict(PredictArgs),
     /// Runs side by side, mean and sd over repeats
     #[command(after_help = "\
 Examples:
@@ -366,10 +376,26 @@ pub struct SummaryArgs {
     /// Align the components of a mixture over draws first, as `npl relabel` does
     #[arg(long)]
     pub relabel: bool,
+    /// Coefficients in the units of the data, intercept included, where columns were standardised
+    #[arg(long, value_enum, default_value_t)]
+    pub units: Units,
+    /// e^beta instead of beta: odds ratios, rate ratios
+    #[arg(long)]
+    pub ratios: bool,
     #[command(flatten)]
     pub reading: ReadArgs,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// What coefficients are told in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Units {
+    /// Those of the prepared columns, as draws are.
+    #[default]
+    Model,
+    /// Those of the file.
+    Data,
 }
 
 #[derive(Args)]
@@ -384,6 +410,56 @@ pub struct RelabelArgs {
     /// Format of the copy, where its name does not tell [default: that of the draws]
     #[arg(long, value_enum)]
     pub format: Option<DrawFormat>,
+}
+
+#[derive(Args)]
+pub struct PredictArgs {
+    /// Run directory
+    pub run: PathBuf,
+    /// New rows: delimited text, gzipped or not; `-` is standard input
+    pub new: PathBuf,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Probability of the intervals
+    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = probability, allow_negative_numbers = true)]
+    pub level: f64,
+    /// Carry a column of the new rows through (repeatable)
+    #[arg(long, value_name = "COLUMN")]
+    pub keep: Vec<String>,
+    /// What every draw says instead of means and intervals
+    #[arg(long)]
+    pub draws: bool,
+    #[arg(long, value_enum, default_value_t)]
+    pub format: PredictionFormat,
+    /// Where to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// By the draws of this repeat [default: the first]
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    pub repeat: Option<usize>,
+    /// By the draws of this setting of a path [default: the first]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub setting: Option<usize>,
+}
+
+/// How predictions are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PredictionFormat {
+    /// Comma-separated, names first.
+    #[default]
+    Csv,
+    /// An object of JSON on every line; what is no number is null.
+    Ndjson,
+    /// An array of NumPy, names in a file beside it.
+    Npy,
+}
+
+/// Between 0 and 1.
+fn probability(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|p| *p > 0.0 && *p < 1.0);
+    number.ok_or_else(|| format!("`{text}` is no probability between 0 and 1"))
 }
 
 #[derive(Args)]

@@ -49,6 +49,7 @@ pub mod path;
 pub mod penalty;
 #[cfg(feature = "plot")]
 pub mod plot;
+pub mod predict;
 pub mod process;
 pub mod report;
 pub mod restarts;

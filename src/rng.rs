@@ -40,6 +40,8 @@ pub enum Purpose {
     VariationalDraw = 11,
     /// Draws from the proposal of importance sampling.
     Proposal = 12,
+    /// Responses of new rows.
+    Prediction = 13,
 }
 
 impl Purpose {

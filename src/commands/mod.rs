@@ -7,6 +7,7 @@ mod export;
 mod merge;
 #[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
 mod plot;
+mod predict;
 mod relabel;
 #[cfg_attr(not(feature = "plot"), path = "no_report.rs")]
 mod report;
@@ -54,6 +55,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Summary(args) => summary::summary(args),
         Command::Relabel(args) => relabel::relabel(args),
         Command::Samples(args) => samples::samples(args),
+        Command::Predict(args) => predict::predict(args),
         Command::Table(args) => table::table(args),
         Command::Plot(args) => plot::plot(args),
         Command::Report(args) => report::report(args),

@@ -5,13 +5,14 @@ use npl::bayes::importance::Weights;
 use npl::config::printable;
 use npl::error::Error;
 use npl::math::{mean, sd};
+use npl::predict;
 use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport, Report};
 use npl::samples::{Samples, Summary};
 use npl::store;
 
 use super::text::{number, percent, render, seconds, warnings};
 use super::{note, note_warnings, print, reading, relabel};
-use crate::cli::{Format, SummaryArgs};
+use crate::cli::{Format, SummaryArgs, Units};
 
 /// More parameters than this are not listed for people; the files have them all.
 const LISTED: usize = 60;
@@ -23,6 +24,11 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     reading(&args.reading);
     let report = store::read_report(&args.run)?;
     if let Some(path) = &report.path {
+        if args.units != Units::Model || args.ratios {
+            let message =
+                "--units, --ratios: the summary of a path is made while it runs, in the units of the model";
+            return Err(Error::input(message).into());
+        }
         if args.relabel {
             let message = "--relabel: the summary of a path is made while it runs; `npl relabel` and `npl samples \
                            --relabel` align the draws that it kept";
@@ -39,6 +45,15 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     let (samples, relabelled) = match args.relabel {
         true => samples.relabelled(relation).map(|(samples, done)| (samples, Some(done)))?,
         false => (samples, None),
+    };
+    let samples = match (args.units, args.ratios) {
+        (Units::Model, false) => samples,
+        (units, ratios) => {
+            if ratios {
+                predict::check_ratios(&args.run)?;
+            }
+            samples.in_units(&predict::preparation(&args.run)?, units == Units::Data, ratios)?
+        }
     };
     let parameters = samples.summarise(relation.draws, args.repeat)?;
     if args.format == Format::Csv {

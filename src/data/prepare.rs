@@ -2,6 +2,7 @@
 //! declared in the config; nothing happens unasked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ndarray::{Array1, Array2, Axis};
 use schemars::JsonSchema;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Dataset;
 use super::design::{Design, DesignColumns, Groups};
 use super::memory;
+use super::preparation::{Column, InputColumn, Preparation, Target, VERSION};
 use super::table::{Kind, Table};
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -165,6 +167,16 @@ pub struct Frame {
     columns: Vec<String>,
     dummy: Vec<bool>,
     design: Design,
+    origin: Arc<Origin>,
+}
+
+/// What the columns of a frame were made of.
+#[derive(Clone, Debug, Default)]
+struct Origin {
+    inputs: Vec<InputColumn>,
+    /// Of every column: place of its input, and of the level of a dummy.
+    sources: Vec<(usize, Option<usize>)>,
+    target: Option<Target>,
 }
 
 /// The columns of a table that are used.
@@ -207,6 +219,7 @@ impl Frame {
             columns: self.columns.clone(),
             dummy: self.dummy.clone(),
             design: self.design.select(rows),
+            origin: self.origin.clone(),
         }
     }
 
@@ -246,7 +259,8 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
         })
         .transpose()?;
     let design = layout.chosen.design(&train, &kept)?;
-    let train = Frame { design, ..frame(train, &kept, &layout, recipe)? };
+    let origin = Arc::new(layout.origin(&train, recipe));
+    let train = Frame { design, origin, ..frame(train, &kept, &layout, recipe)? };
     (notes.levels, notes.columns) = (layout.levels, layout.columns);
     Ok((train, test, notes))
 }
@@ -463,6 +477,33 @@ impl Layout {
         layout
     }
 
+    /// What the columns are made of, by names.
+    fn origin(&self, table: &Table, recipe: &Recipe) -> Origin {
+        let covariates = &self.chosen.covariates;
+        let levels_of =
+            |name: &String| self.levels.iter().find(|(n, _)| n == name).map(|(_, levels)| levels.clone());
+        let input =
+            |&j: &usize| InputColumn { name: table.names[j].clone(), levels: levels_of(&table.names[j]) };
+        let inputs: Vec<InputColumn> = covariates.iter().map(input).collect();
+        let source = |&(j, code): &(usize, Option<usize>)| {
+            let input = covariates.iter().position(|c| *c == j).expect("a column is made of a covariate");
+            let level =
+                code.zip(inputs[input].levels.as_ref()).and_then(|(code, levels)| match &table.kinds[j] {
+                    Kind::Levels(all) => levels.iter().position(|level| *level == all.names()[code]),
+                    Kind::Number => None,
+                });
+            (input, level)
+        };
+        let sources = self.sources.iter().map(source).collect();
+        let target = self.chosen.target.map(|t| Target {
+            name: table.names[t].clone(),
+            classes: recipe.classes.clone(),
+            signs: has_signs(&table.kinds[t], recipe),
+            strip: String::new(),
+        });
+        Origin { inputs, sources, target }
+    }
+
     /// That the columns which are asked for become any.
     fn check(&self, table: &Table) -> Result<()> {
         let Some(&first) = self.chosen.covariates.first().filter(|_| self.columns.is_empty()) else {
@@ -583,6 +624,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
         columns: layout.columns.clone(),
         dummy: layout.sources.iter().map(|(_, level)| level.is_some()).collect(),
         design: Design::default(),
+        origin: Arc::default(),
     })
 }
 
@@ -615,10 +657,40 @@ fn responses(table: &Table, target: usize, recipe: &Recipe) -> Result<Vec<f64>> 
             }
         });
     }
-    if values.iter().all(|&v| v == -1.0 || v == 1.0) {
+    if has_signs(&table.kinds[target], recipe) {
         values.iter_mut().for_each(|v| *v = 0.5 * (*v + 1.0));
     }
     Ok(table.column(target).map(|code| if code.is_nan() { code } else { values[code as usize] }).collect())
+}
+
+/// Whether all texts of the target are −1 and 1, which become 0 and 1.
+fn has_signs(kind: &Kind, recipe: &Recipe) -> bool {
+    let Kind::Levels(levels) = kind else { return false };
+    let value = |level: &String| recipe.classes.get(level).copied().or_else(|| level.parse().ok());
+    levels.names().iter().all(|level| matches!(value(level), Some(-1.0 | 1.0)))
+}
+
+/// How [`finish`] makes columns of these training rows, and how their frame was made.
+pub fn preparation(train: &Frame, recipe: &Recipe) -> Preparation {
+    let Origin { inputs, sources, target } = train.origin.as_ref();
+    let column = |(j, scale): (usize, &Scale)| {
+        let (input, level) = sources[j];
+        let sd = scale.standardise.then_some(scale.sd);
+        Column { name: train.columns[j].clone(), input, level, mean: scale.mean, sd }
+    };
+    let dropped = |column: &Column| recipe.constant == Constant::Drop && column.sd == Some(0.0);
+    let columns = train.scales(recipe).iter().enumerate().map(column).filter(|c| !dropped(c)).collect();
+    Preparation {
+        version: VERSION,
+        places: None,
+        inputs: inputs.clone(),
+        target: target.clone(),
+        event: recipe.event.clone(),
+        missing: recipe.missing,
+        unseen: recipe.unseen,
+        divide: recipe.divide,
+        rounds: vec![columns],
+    }
 }
 
 /// Imputes and standardises the two parts of a repeat.

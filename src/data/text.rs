@@ -397,7 +397,7 @@ fn looks_like_header(record: &Record, rules: &Rules) -> bool {
 }
 
 /// A finite number. `f64::from_str` also takes `nan`, `inf` and literals that overflow to infinity.
-fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
+pub(super) fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
     if let Some(value) = decimal::short(cell) {
         return Ok(value);
     }
@@ -420,7 +420,7 @@ fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
     }
 }
 
-fn clip(text: &str) -> String {
+pub(super) fn clip(text: &str) -> String {
     if text.chars().count() <= 40 { text.to_owned() } else { text.chars().take(40).chain(['…']).collect() }
 }
 

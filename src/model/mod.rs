@@ -30,6 +30,7 @@ use crate::config::{Complaint, complaint};
 use crate::data::Dataset;
 use crate::optim::{Minimum, Optimiser};
 use crate::process::{BaseMeasure, Measure};
+use crate::rng::Rng;
 
 /// The registry: `models! { Variant => module, … }` gives `[model.variant]` in a TOML file, its schema, its starter
 /// experiment for `npl new`, and its place in the conformance tests.
@@ -219,6 +220,26 @@ pub trait Model: Send + Sync {
 
     /// The response has an expectation that is known.
     fn has_mean(&self) -> bool {
+        false
+    }
+
+    /// What is told of a new row, a name for each number: by default the expectation of its response. None where θ itself is all
+    /// that there is to tell.
+    fn predicted(&self) -> Vec<String> {
+        match self.response() {
+            Some(Response::Binary) if self.has_mean() => vec!["probability".into()],
+            Some(_) if self.has_mean() => vec!["mean".into()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The numbers of [`Model::predicted`] of every row into `out`, row after row.
+    fn predict(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        self.mean(theta, at, out);
+    }
+
+    /// A response of every row, drawn from f_θ, into `out`; false if the loss is not a likelihood with responses.
+    fn respond(&self, _theta: &[f64], _at: &Dataset, _rng: &mut Rng, _out: &mut [f64]) -> bool {
         false
     }
 

@@ -13,6 +13,7 @@ use crate::optim::batch::{BatchObjective, Trial};
 use crate::optim::lbfgs::{self, Settings};
 use crate::optim::{Minimum, Optimiser, Status};
 use crate::process::{Measure, Part};
+use crate::rng::Rng;
 
 /// Some atoms of one origin.
 pub struct Tile<'a> {
@@ -76,6 +77,11 @@ pub trait RowLoss: Send + Sync {
     /// The response has an expectation that is known.
     fn has_mean(&self) -> bool {
         false
+    }
+
+    /// A response drawn from f_θ, where there is a way to.
+    fn respond(&self, _x: ArrayView1<f64>, _theta: &[f64], _rng: &mut Rng) -> Option<f64> {
+        None
     }
 
     /// l is −log f: LPPD, NUTS and ADVI have a meaning.
@@ -272,6 +278,16 @@ impl<L: RowLoss> Model for Rows<L> {
         for (x, out) in at.x.iter().zip(out) {
             *out = self.loss.mean(x, theta);
         }
+    }
+
+    fn respond(&self, theta: &[f64], at: &Dataset, rng: &mut Rng, out: &mut [f64]) -> bool {
+        at.x.iter().zip(out).all(|(x, out)| match self.loss.respond(x, theta, rng) {
+            Some(y) => {
+                *out = y;
+                true
+            }
+            None => false,
+        })
     }
 
     fn response(&self) -> Option<Response> {

@@ -129,6 +129,11 @@ impl RowLoss for Weibull {
         libm::exp(eta + libm::lgamma(1.0 + 1.0 / theta[d + 1]))
     }
 
+    fn respond(&self, x: ArrayView1<f64>, theta: &[f64], rng: &mut Rng) -> Option<f64> {
+        let d = self.columns.len();
+        Some(sample(x.dot(&ArrayView1::from(&theta[..d])) + theta[d], theta[d + 1], rng))
+    }
+
     fn coefficients(&self) -> Option<Range<usize>> {
         Some(0..self.columns.len())
     }

@@ -172,10 +172,12 @@ impl Run<'_> {
         let settle = |draws: DrawFile| self.machine.pool.install(|| draws.settle());
         let settled = files.draws.map(settle).transpose()?;
         let posterior = if files.path.is_some() { store::PATH } else { store::SUMMARY };
-        names.extend([posterior, store::REPORT, store::REPORT_JSON, store::CONFIG].map(String::from));
+        let others = [posterior, store::REPORT, store::REPORT_JSON, store::CONFIG, store::PREPARATION];
+        names.extend(others.map(String::from));
         let elbo = report.elbo();
         names.extend(elbo.is_some().then(|| store::ELBO.to_owned()));
         folder.write(store::CONFIG, &options.resolved)?;
+        folder.write(store::PREPARATION, &(compact(&self.study.preparation()?)? + "\n"))?;
         let summaries = settled.map(|(draws, summaries)| draws.commit().map(|()| summaries)).transpose()?;
         match files.path {
             Some(path) => path.commit()?,
@@ -235,6 +237,10 @@ impl Run<'_> {
 
 fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+fn compact(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::Failed(e.to_string()))
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String> {

@@ -11,6 +11,7 @@ mod relabel;
 mod relation;
 mod stream;
 mod summary;
+mod units;
 mod write;
 
 pub use format::Format;

@@ -31,10 +31,12 @@ pub const SUMMARY: &str = "summary.csv";
 pub const PATH: &str = "path.csv";
 pub const CONFIG: &str = "config.toml";
 pub const MANIFEST: &str = "manifest.json";
+/// How new rows are prepared like the training rows.
+pub const PREPARATION: &str = "preparation.json";
 /// The ELBO of a variational fit.
 pub const ELBO: &str = "elbo.csv";
 /// Names that no file of draws may have.
-pub const RESERVED: [&str; 7] = [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, CONFIG, MANIFEST];
+pub const RESERVED: [&str; 8] = [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, CONFIG, PREPARATION, MANIFEST];
 /// A page about the run, which is no result: no manifest lists it.
 pub const PAGE: &str = "report.html";
 /// What such a page says made it, among its first so many bytes.

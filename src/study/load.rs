@@ -7,6 +7,7 @@ use ndarray::Array1;
 use crate::config::printable;
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
+use crate::data::preparation::Preparation;
 use crate::data::prepare::{self, Frame, Notes, Recipe};
 use crate::data::split::{split, split_clusters};
 use crate::data::table::Table;
@@ -38,6 +39,10 @@ pub struct Sources {
     pub history: Option<Arc<Dataset>>,
     data: Source,
     recipe: Recipe,
+    /// Columns of the training file, where it has no line of names.
+    places: Option<Vec<String>>,
+    /// Characters that are cut off the end of responses.
+    strip: String,
 }
 
 /// What the rows of a repeat are made of.
@@ -49,7 +54,7 @@ enum Source {
     /// Split anew in each repeat, and prepared after that.
     Split(Box<Frame>),
     /// The same in each repeat.
-    Fixed(Rows),
+    Fixed(Rows, Box<Preparation>),
 }
 
 impl Sources {
@@ -60,6 +65,9 @@ impl Sources {
             let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search)?;
             let in_train =
                 |e: Error| Error::input(format!("{}: {e}", printable(&files.as_slice().join(", "))));
+            let named = config.names.is_none() && config.header != Some(false) && !train.header.numbered;
+            sources.places = (!named).then(|| train.header.names.clone());
+            sources.strip = config.strip.clone().unwrap_or_default();
             // By name from here on: a column that a test file lacks changes the numbers of the others.
             let config = &by_name(config, &train).map_err(in_train)?;
             sources.recipe = recipe(config);
@@ -85,8 +93,9 @@ impl Sources {
                 }
                 Some(_) => Source::Split(Box::new(train)),
                 None => {
+                    let preparation = sources.preparation_of(train.clone().head(config.rows));
                     let rows = sources.finish(train, test.map(|t| t.head(config.test_rows)), config.rows);
-                    Source::Fixed(rows.map_err(in_files)?)
+                    Source::Fixed(rows.map_err(in_files)?, Box::new(preparation))
                 }
             };
         }
@@ -173,7 +182,7 @@ impl Sources {
         match &self.data {
             Source::Simulated => None,
             Source::Split(frame) => Some(frame.columns()),
-            Source::Fixed(rows) => Some(&rows.train.columns),
+            Source::Fixed(rows, _) => Some(&rows.train.columns),
         }
     }
 
@@ -185,6 +194,27 @@ impl Sources {
         let train = Arc::new(train);
         let covariates = all.map_or(train.clone(), Arc::new);
         Ok(Rows { train, test: test.filter(|t| t.n() > 0).map(Arc::new), covariates })
+    }
+
+    fn preparation_of(&self, train: Frame) -> Preparation {
+        let mut preparation = prepare::preparation(&train, &self.recipe);
+        preparation.places.clone_from(&self.places);
+        if let Some(target) = &mut preparation.target {
+            target.strip.clone_from(&self.strip);
+        }
+        preparation
+    }
+
+    /// How new rows are prepared like the training rows of the repeat with this seed; `None` where the data are no files.
+    pub fn preparation(&self, config: &DataConfig, seed: Seed) -> Option<Preparation> {
+        match &self.data {
+            Source::Simulated => None,
+            Source::Fixed(_, preparation) => Some(preparation.as_ref().clone()),
+            Source::Split(frame) => {
+                let (train, _) = parts(frame, config, seed);
+                Some(self.preparation_of(frame.split(&train, &[]).0.head(config.rows)))
+            }
+        }
     }
 
     /// The rows of the repeat with this seed.
@@ -202,15 +232,9 @@ impl Sources {
                 Rows { covariates: all.unwrap_or(train.clone()), train, test: test.map(Arc::new) }
             }
             (Source::Simulated, None) => return Err(Error::input("the experiment has no data")),
-            (Source::Fixed(rows), _) => rows.clone(),
+            (Source::Fixed(rows, _), _) => rows.clone(),
             (Source::Split(frame), _) => {
-                let spec = config.split.as_ref().expect("a frame is kept only to be split");
-                let classes = frame.y().filter(|_| spec.stratify()).map(|y| y.to_vec());
-                let mut rng = seed.stream(Purpose::Split, 0, 0);
-                let (train, test) = match frame.design().clusters() {
-                    None => split(frame.n(), classes.as_deref(), spec.share(), &mut rng),
-                    Some(clusters) => split_clusters(clusters, spec.share(), &mut rng),
-                };
+                let (train, test) = parts(frame, config, seed);
                 let (train, test) = frame.split(&train, &test);
                 self.finish(train, Some(test.head(config.test_rows)), config.rows)?
             }
@@ -226,6 +250,17 @@ impl Sources {
             false => drawn(&covariates, &mut rng)?,
         };
         Ok(Rows { train: with, test, covariates })
+    }
+}
+
+/// Row numbers of the two parts of a repeat.
+fn parts(frame: &Frame, config: &DataConfig, seed: Seed) -> (Vec<usize>, Vec<usize>) {
+    let spec = config.split.as_ref().expect("a frame is kept only to be split");
+    let classes = frame.y().filter(|_| spec.stratify()).map(|y| y.to_vec());
+    let mut rng = seed.stream(Purpose::Split, 0, 0);
+    match frame.design().clusters() {
+        None => split(frame.n(), classes.as_deref(), spec.share(), &mut rng),
+        Some(clusters) => split_clusters(clusters, spec.share(), &mut rng),
     }
 }
 

@@ -10,6 +10,7 @@ use load::{Rows, Sources};
 use crate::config::{Complaint, Document, Problem, Scalar, nearest, printable};
 use crate::data::Dataset;
 use crate::data::files::{Input, SearchPath};
+use crate::data::preparation::Preparation;
 use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::evaluate::predicts;
@@ -226,6 +227,27 @@ impl Study {
             self.inputs.push(Input::of(path)?);
         }
         Ok(())
+    }
+
+    /// How new rows are prepared like the training rows of every round.
+    pub fn preparation(&self) -> Result<Preparation> {
+        let path = self.experiment.path.as_ref();
+        let by_setting = path.is_some_and(|path| path.parameter.starts_with("data."));
+        let of_round = |round: usize| -> Result<Preparation> {
+            if by_setting {
+                return self.setting(round)?.preparation();
+            }
+            match self.sources.preparation(&self.experiment.data, self.seed(round)) {
+                Some(preparation) => Ok(preparation),
+                None => Ok(Preparation::plain(&self.data(self.seed(round))?.train.columns)),
+            }
+        };
+        let alike = path.is_some() && !by_setting || self.experiment.data.split.is_none() && !by_setting;
+        let mut preparation = of_round(0)?;
+        for round in 1..if alike { 1 } else { self.rounds() } {
+            preparation.rounds.extend(of_round(round)?.rounds);
+        }
+        Ok(preparation)
     }
 
     /// Writes defaults that depend on the model into the experiment; and the first repeat.

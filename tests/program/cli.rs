@@ -11,8 +11,15 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-const RESULTS: [&str; 6] =
-    ["config.toml", "manifest.json", "report.csv", "report.json", "samples.csv", "summary.csv"];
+const RESULTS: [&str; 7] = [
+    "config.toml",
+    "manifest.json",
+    "preparation.json",
+    "report.csv",
+    "report.json",
+    "samples.csv",
+    "summary.csv",
+];
 
 const MODELS: [&str; 5] = ["gmm", "mean", "median", "quantile", "normal"];
 
@@ -76,7 +83,7 @@ fn column(text: &str, name: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_run_writes_the_six_files_and_nothing_else() {
+fn a_run_writes_its_files_and_nothing_else() {
     let place = Place::new();
     let samples = toy(&place, "out", &["sampler.B=40"], &[]);
     assert_eq!(place.list("out"), RESULTS);

@@ -208,6 +208,7 @@ fn every_relative_link_leads_to_a_file() {
         "docs/performance.md",
         "docs/plots.md",
         "docs/plotting.md",
+        "docs/prediction.md",
         "docs/relabelling.md",
         "docs/reproduction.md",
         "docs/sampling.md",

@@ -69,7 +69,8 @@ fn every_format_holds_the_same_draws() {
     let mut left: Vec<&str> = Vec::new();
     for (name, files) in formats() {
         run(&place, "o", name, &["--force"]);
-        let others = ["config.toml", "manifest.json", "report.csv", "report.json", "summary.csv"];
+        let others =
+            ["config.toml", "manifest.json", "preparation.json", "report.csv", "report.json", "summary.csv"];
         let mut expected: Vec<&str> =
             files.iter().copied().chain(others).chain(left.iter().copied()).collect();
         expected.sort();

@@ -21,6 +21,7 @@ mod path;
 #[cfg(feature = "plot")]
 mod plot;
 mod plotting;
+mod predict;
 mod relabel;
 #[cfg(feature = "plot")]
 mod report;

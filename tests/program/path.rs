@@ -45,7 +45,15 @@ fn every_setting_is_the_run_it_stands_for() {
     let files = place.list("runs/p");
     assert_eq!(
         files,
-        ["config.toml", "manifest.json", "path.csv", "report.csv", "report.json", "samples.csv"]
+        [
+            "config.toml",
+            "manifest.json",
+            "path.csv",
+            "preparation.json",
+            "report.csv",
+            "report.json",
+            "samples.csv"
+        ]
     );
     let path = rows(&place.read("runs/p/path.csv"));
     assert_eq!(path[0], ["setting", "value", "parameter", "q10", "q50", "q90", "near_zero"]);

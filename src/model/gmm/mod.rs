@@ -26,6 +26,7 @@ use crate::data::Dataset;
 use crate::kernel::Level;
 use crate::kernel::mixture::{Mixture, log_density};
 use crate::kernel::sparse::{self, Expanded};
+use crate::math::log_sum_exp;
 use crate::model::Joint;
 use crate::optim::Minimum;
 use crate::process::base::PriorPredictive;
@@ -269,6 +270,28 @@ impl Model for Gmm {
             }
         }
         true
+    }
+
+    fn predicted(&self) -> Vec<String> {
+        (1..=self.k).map(|k| format!("component.{k}")).collect()
+    }
+
+    /// The posterior probabilities of the components that a row may come from.
+    fn predict(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        let (pi, rest) = theta.split_at(self.k);
+        let (mu, sigma2) = rest.split_at(self.k * self.d);
+        let log_det: Vec<f64> =
+            sigma2.chunks_exact(self.d).map(|s| s.iter().map(|s| libm::log(*s)).sum()).collect();
+        for (x, out) in at.x.iter().zip(out.chunks_exact_mut(self.k)) {
+            for (k, out) in out.iter_mut().enumerate() {
+                let of = k * self.d..(k + 1) * self.d;
+                let squares =
+                    x.iter().zip(&mu[of.clone()]).zip(&sigma2[of]).map(|((x, m), s)| (x - m) * (x - m) / s);
+                *out = libm::log(pi[k]) - 0.5 * (log_det[k] + squares.sum::<f64>());
+            }
+            let total = log_sum_exp(out);
+            out.iter_mut().for_each(|p| *p = libm::exp(*p - total));
+        }
     }
 
     fn collapse(&self, theta: &[f64]) -> Option<Collapse> {

@@ -344,6 +344,12 @@ impl<F: Family> Model for Regression<F> {
         out.iter_mut().zip(means).for_each(|(out, mean)| *out = mean);
     }
 
+    fn respond(&self, theta: &[f64], at: &Dataset, rng: &mut Rng, out: &mut [f64]) -> bool {
+        let responses = self.margins(theta, at).into_iter().map(|eta| F::sample(eta, rng));
+        out.iter_mut().zip(responses).for_each(|(out, y)| *out = y);
+        true
+    }
+
     fn coefficients(&self) -> Option<Range<usize>> {
         Some(0..self.d())
     }

@@ -1,0 +1,341 @@
+//! `npl predict`: what a finished run says of new rows.
+
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use npl::config::printable;
+use npl::data::files;
+use npl::data::incoming::{Incoming, NewRows};
+use npl::data::text::{Rules, Syntax};
+use npl::error::Error;
+use npl::experiment::FileFormat;
+use npl::predict::{Posterior, Question, Told};
+use npl::report::Report;
+use npl::samples::{npy_header, quoted};
+use npl::store::{self, AtomicFile};
+
+use super::{note, pin, pool, reading};
+use crate::cli::{PredictArgs, PredictionFormat};
+
+pub fn predict(args: PredictArgs) -> Result<()> {
+    reading(&args.reading);
+    pin(&args.machine)?;
+    let report = store::read_report(&args.run)?;
+    let round = round(&args, &report)?;
+    let posterior = Posterior::open(&args.run, round)?;
+    if posterior.model.predicted().is_empty() {
+        let message = format!(
+            "{}: its model tells nothing of a row but its parameters; see npl summary",
+            printable(&args.run.display().to_string())
+        );
+        return Err(Error::input(message).into());
+    }
+    say_first(&posterior);
+    let question =
+        Question { level: args.level, responses: !args.draws && posterior.responds(), draws: args.draws };
+    let rules = rules(&posterior, &args.new);
+    let shown = if is_standard(&args.new) { "standard input".into() } else { args.new.display().to_string() };
+    let rows = match args.format {
+        PredictionFormat::Npy => count(&args, &rules, &posterior, round, &shown)?,
+        _ => 0,
+    };
+    let mut incoming = open(&args, &rules, &posterior, round, &shown)?;
+    let scored = !args.draws && posterior.model.is_likelihood() && incoming.has_response();
+    let mut sheet = Sheet::new(&posterior, question, scored, &args)?;
+    sheet.begin(rows)?;
+    let pool = pool(&args.machine)?;
+    let (mut before, mut score) = (0, Score::default());
+    while let Some(rows) = incoming.next(posterior.rows_at_once())? {
+        let told = pool.install(|| posterior.tell(before, &rows, question));
+        score.add(&posterior, &rows, &told);
+        sheet.rows(before, &rows, &told)?;
+        before += rows.n();
+    }
+    if before == 0 {
+        return Err(Error::input(format!("{}: no rows", printable(&shown))).into());
+    }
+    sheet.end()?;
+    score.said().iter().for_each(|line| note(line));
+    Ok(())
+}
+
+/// What a reader must know, before anything else.
+fn say_first(posterior: &Posterior) {
+    if posterior.standardised_by_each() {
+        note(
+            "note: the run standardised its test rows by their own mean and sd (`data.standardise_by = \"each\"`); new rows are \
+             standardised by those of the training rows",
+        );
+    }
+    if let Some(ambiguous) = posterior.ambiguous {
+        let share = super::text::percent(ambiguous);
+        note(&format!(
+            "note: components aligned over draws; the labels of {share} of draws are ambiguous (docs/relabelling.md)"
+        ));
+    }
+}
+
+fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Which repeat or setting, from 0.
+fn round(args: &PredictArgs, report: &Report) -> Result<usize> {
+    let (flag, what, given) = match report.path {
+        Some(_) => ("--setting", "settings", args.setting),
+        None => ("--repeat", "repeats", args.repeat),
+    };
+    let other = match report.path {
+        Some(_) => args.repeat.map(|r| format!("--repeat {r}: the run is a path; see --setting")),
+        None => args.setting.map(|s| format!("--setting {s}: the run is not a path; see --repeat")),
+    };
+    let outside = given.filter(|r| !(1..=report.repeats.len()).contains(r));
+    let message =
+        other.or(outside.map(|r| format!("{flag} {r}: the run has {what} 1 to {}", report.repeats.len())));
+    message.map_or(Ok(given.unwrap_or(1) - 1), |message| Err(Error::input(message).into()))
+}
+
+/// New rows are text as the training rows were, whatever their file was.
+fn rules(posterior: &Posterior, new: &Path) -> Rules {
+    let config = &posterior.data;
+    let byte = |text: &Option<String>| text.as_ref().and_then(|t| t.bytes().next());
+    let name = new.to_string_lossy();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let syntax = match config.format {
+        _ if name.ends_with(".arff") => Syntax::Arff,
+        Some(FileFormat::Whitespace) if !name.ends_with(".csv") => Syntax::Whitespace,
+        _ => Syntax::Delimited(byte(&config.delimiter).unwrap_or(b',')),
+    };
+    Rules {
+        syntax,
+        skip_lines: config.skip_lines.unwrap_or(0),
+        comment: byte(&config.comment),
+        missing: config.missing_values.clone(),
+        ..Rules::default()
+    }
+}
+
+fn open<'a>(
+    args: &PredictArgs,
+    rules: &Rules,
+    posterior: &'a Posterior,
+    round: usize,
+    shown: &str,
+) -> Result<Incoming<'a, Box<dyn Read>>> {
+    let input: Box<dyn Read> = match is_standard(&args.new) {
+        true => Box::new(std::io::stdin().lock()),
+        false => files::open(&args.new)?,
+    };
+    Ok(Incoming::new(input, shown, rules, &posterior.preparation, round, &args.keep)?)
+}
+
+/// An array says first how many rows it has.
+fn count(
+    args: &PredictArgs,
+    rules: &Rules,
+    posterior: &Posterior,
+    round: usize,
+    shown: &str,
+) -> Result<usize> {
+    if is_standard(&args.new) {
+        let message = "--format npy: an array says first how many rows it has, and standard input can be read only once";
+        return Err(Error::input(message).into());
+    }
+    let mut incoming = open(args, rules, posterior, round, shown)?;
+    let mut rows = 0;
+    while let Some(some) = incoming.next(4096)? {
+        rows += some.n();
+    }
+    Ok(rows)
+}
+
+/// The table that is written.
+struct Sheet {
+    out: Out,
+    shown: String,
+    format: PredictionFormat,
+    keep: Vec<String>,
+    columns: Vec<String>,
+}
+
+enum Out {
+    Standard(BufWriter<std::io::Stdout>),
+    File(AtomicFile),
+}
+
+impl Sheet {
+    fn new(posterior: &Posterior, question: Question, scored: bool, args: &PredictArgs) -> Result<Sheet> {
+        let mut columns = Vec::new();
+        for name in posterior.model.predicted() {
+            match question.draws {
+                true => columns.extend((1..=posterior.count()).map(|b| format!("{name}.{b}"))),
+                false => columns.extend(["", "_sd", "_lower", "_upper"].map(|end| format!("{name}{end}"))),
+            }
+        }
+        if question.responses {
+            columns.extend(["response_lower", "response_upper"].map(String::from));
+        }
+        if scored {
+            columns.push("log_density".into());
+        }
+        if let Some(twin) = args.keep.iter().find(|name| columns.contains(name) || *name == "row") {
+            let message = format!("--keep {}: a column of the predictions has this name", printable(twin));
+            return Err(Error::input(message).into());
+        }
+        let file = args.out.as_deref().filter(|out| !is_standard(out));
+        let (out, shown) = match file {
+            Some(path) => {
+                store::refuse_result(path)?;
+                (Out::File(AtomicFile::create(path)?), path.display().to_string())
+            }
+            None if args.format == PredictionFormat::Npy => {
+                return Err(Error::input("--format npy: name a file with --out").into());
+            }
+            None => (
+                Out::Standard(BufWriter::with_capacity(1 << 16, std::io::stdout())),
+                "standard output".into(),
+            ),
+        };
+        if args.format == PredictionFormat::Npy && !args.keep.is_empty() {
+            return Err(Error::input("--keep: an array has numbers alone; use --format csv or ndjson").into());
+        }
+        Ok(Sheet { out, shown, format: args.format, keep: args.keep.clone(), columns })
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = match &mut self.out {
+            Out::Standard(out) => out.write_all(bytes),
+            Out::File(out) => out.write_all(bytes),
+        };
+        Ok(written.map_err(|e| Error::write(Path::new(&self.shown), e))?)
+    }
+
+    fn begin(&mut self, rows: usize) -> Result<()> {
+        match self.format {
+            PredictionFormat::Csv => {
+                let names =
+                    ["row".to_owned()].into_iter().chain(self.keep.clone()).chain(self.columns.clone());
+                let line = names.map(|name| quoted(&name)).collect::<Vec<_>>().join(",") + "\n";
+                self.put(line.as_bytes())
+            }
+            PredictionFormat::Npy => {
+                let mut header = Vec::new();
+                npy_header(&mut header, rows, self.columns.len())?;
+                self.put(&header)
+            }
+            PredictionFormat::Ndjson => Ok(()),
+        }
+    }
+
+    fn rows(&mut self, before: usize, rows: &NewRows, told: &[Option<Told>]) -> Result<()> {
+        let mut bytes = Vec::new();
+        for (i, told) in told.iter().enumerate() {
+            let numbers = told.as_ref().map(|told| numbers(told, self.columns.len()));
+            let numbers = numbers.unwrap_or_else(|| vec![f64::NAN; self.columns.len()]);
+            match self.format {
+                PredictionFormat::Csv => {
+                    let kept = rows.kept[i].iter().map(|cell| quoted(cell));
+                    let numbers =
+                        numbers.iter().map(|v| if v.is_nan() { String::new() } else { v.to_string() });
+                    let line = [(before + i + 1).to_string()].into_iter().chain(kept).chain(numbers);
+                    bytes.extend(line.collect::<Vec<_>>().join(",").bytes());
+                    bytes.push(b'\n');
+                }
+                PredictionFormat::Ndjson => {
+                    let mut line = serde_json::Map::new();
+                    line.insert("row".into(), (before + i + 1).into());
+                    line.extend(
+                        self.keep.iter().cloned().zip(rows.kept[i].iter().map(|c| c.as_str().into())),
+                    );
+                    line.extend(
+                        self.columns.iter().cloned().zip(numbers.into_iter().map(serde_json::Value::from)),
+                    );
+                    bytes.extend(serde_json::Value::Object(line).to_string().bytes());
+                    bytes.push(b'\n');
+                }
+                PredictionFormat::Npy => numbers.iter().for_each(|v| bytes.extend(v.to_le_bytes())),
+            }
+        }
+        self.put(&bytes)
+    }
+
+    fn end(self) -> Result<()> {
+        match self.out {
+            Out::Standard(mut out) => Ok(out.flush().map_err(|e| Error::write(Path::new(&self.shown), e))?),
+            Out::File(file) => {
+                file.commit()?;
+                if self.format == PredictionFormat::Npy {
+                    let names = serde_json::to_string_pretty(&self.columns)? + "\n";
+                    let file = Path::new(&self.shown).with_extension("columns.json");
+                    store::write_file(&file, &names)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is told of a row, in the order of the columns; NaN where nothing is.
+fn numbers(told: &Told, width: usize) -> Vec<f64> {
+    if !told.draws.is_empty() {
+        return told.draws.clone();
+    }
+    let of_numbers = told.numbers.iter().flat_map(|n| [n.mean, n.sd, n.lower, n.upper]);
+    let of_response = told.response.iter().flat_map(|n| [n.lower, n.upper]);
+    let mut numbers: Vec<f64> = of_numbers.chain(of_response).collect();
+    numbers.extend(told.log_density);
+    numbers.resize(width, f64::NAN);
+    numbers
+}
+
+/// How well responses were predicted that came.
+#[derive(Default)]
+struct Score {
+    rows: usize,
+    left_out: usize,
+    log_density: f64,
+    squares: f64,
+    right: usize,
+    binary: bool,
+    single: bool,
+}
+
+impl Score {
+    fn add(&mut self, posterior: &Posterior, rows: &NewRows, told: &[Option<Told>]) {
+        self.left_out += rows.whole.iter().filter(|whole| !**whole).count();
+        self.binary = posterior.model.response() == Some(npl::model::Response::Binary);
+        self.single = posterior.model.predicted().len() == 1;
+        let Some(y) = &rows.data.y else { return };
+        for (y, told) in y.iter().zip(told) {
+            let Some((told, log_density)) = told.as_ref().and_then(|told| Some((told, told.log_density?)))
+            else {
+                continue;
+            };
+            let mean = told.numbers.first().map_or(f64::NAN, |n| n.mean);
+            self.rows += 1;
+            self.log_density += log_density;
+            self.squares += (y - mean) * (y - mean);
+            self.right += usize::from(if *y == 1.0 { mean > 0.5 } else { mean <= 0.5 });
+        }
+    }
+
+    fn said(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.left_out > 0 {
+            lines.push(format!("{} rows have missing values and no prediction", self.left_out));
+        }
+        if self.rows > 0 {
+            let n = self.rows as f64;
+            let mut line = format!("{} rows have responses: LPPD {:.6}", self.rows, self.log_density / n);
+            if self.single {
+                line += &format!(", MSE {:.6}", self.squares / n);
+            }
+            if self.binary {
+                line += &format!(", accuracy {:.2} %", 100.0 * self.right as f64 / n);
+            }
+            lines.push(line);
+        }
+        lines
+    }
+}

@@ -1,0 +1,135 @@
+//! How rows of files became the rows of a model, as a value: kept with a run, and enough to prepare any new row as the training
+//! rows were.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use super::prepare::{Missing, Unseen};
+
+/// Of the file that a run keeps.
+pub const VERSION: u32 = 1;
+
+/// The preparation of all rounds of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preparation {
+    pub version: u32,
+    /// Columns of the training file by their places, where it has no line of names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<Vec<String>>,
+    /// Columns of the file that covariates are made of.
+    pub inputs: Vec<InputColumn>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// The column that says whether a response is an event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    pub missing: Missing,
+    pub unseen: Unseen,
+    /// Numbers are divided by this first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divide: Option<f64>,
+    /// The columns of the model, for each repeat or setting of a path; one entry where they are all the same.
+    pub rounds: Vec<Vec<Column>>,
+}
+
+/// A column of the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputColumn {
+    pub name: String,
+    /// The levels of the training rows, in alphabetical order; none of a column of numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Vec<String>>,
+}
+
+/// How the response is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    pub name: String,
+    /// What its texts stand for; none where they are numbers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, f64>,
+    /// −1 and 1 became 0 and 1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub signs: bool,
+    /// Characters that are cut off the end of its texts.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub strip: String,
+}
+
+/// A column of the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    pub name: String,
+    /// Place of the column of the file among `inputs`, from 0.
+    pub input: usize,
+    /// Of a dummy: place of its level, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<usize>,
+    /// Of the training rows: what a missing number becomes.
+    pub mean: f64,
+    /// Standard deviation of the training rows, where values are brought to mean 0 and standard deviation 1; 0 of a constant
+    /// column, which becomes 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sd: Option<f64>,
+}
+
+impl Preparation {
+    /// Of columns that are the model's as they stand.
+    pub fn plain(columns: &[String]) -> Preparation {
+        let input = |name: &String| InputColumn { name: name.clone(), levels: None };
+        let column = |(input, name): (usize, &String)| Column {
+            name: name.clone(),
+            input,
+            level: None,
+            mean: 0.0,
+            sd: None,
+        };
+        Preparation {
+            version: VERSION,
+            places: None,
+            inputs: columns.iter().map(input).collect(),
+            target: None,
+            event: None,
+            missing: Missing::Error,
+            unseen: Unseen::Error,
+            divide: None,
+            rounds: vec![columns.iter().enumerate().map(column).collect()],
+        }
+    }
+
+    /// The columns of a round, from 0.
+    pub fn columns(&self, round: usize) -> &[Column] {
+        &self.rounds[round.min(self.rounds.len() - 1)]
+    }
+
+    /// A cell of the model from the cells of `inputs`: numbers, or places of levels; missing ones NaN.
+    pub fn cell(&self, column: &Column, inputs: &[f64]) -> f64 {
+        let value = inputs[column.input];
+        let raw = match column.level {
+            None => value * (1.0 / self.divide.unwrap_or(1.0)),
+            Some(level) => f64::from(value == level as f64),
+        };
+        let known = if raw.is_nan() { column.mean } else { raw };
+        match column.sd {
+            Some(sd) if sd > 0.0 => (known - column.mean) / sd,
+            Some(_) => 0.0,
+            None => known,
+        }
+    }
+}
+
+impl Target {
+    /// A text as a response, or what is wrong with it.
+    pub fn value(&self, text: &str) -> Result<f64, String> {
+        let text = text.trim_end_matches(|c| self.strip.contains(c));
+        let value = match self.classes.get(text) {
+            Some(value) => *value,
+            None if !self.classes.is_empty() => return Err("is not in `data.classes` of the run".into()),
+            None => match text.parse::<f64>() {
+                Ok(value) if value.is_finite() => value,
+                _ => return Err("is not a number, as the responses of the run are".into()),
+            },
+        };
+        Ok(if self.signs { 0.5 * (value + 1.0) } else { value })
+    }
+}

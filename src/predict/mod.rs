@@ -1,0 +1,111 @@
+//! From the draws of a run to what is to be told of new rows: the posterior of the predicted quantity, responses that may come, and
+//! the log predictive density of those that came.
+
+mod interval;
+mod run;
+
+pub use interval::Interval;
+pub use run::{Posterior, check_ratios, preparation};
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::data::Dataset;
+use crate::data::incoming::NewRows;
+use crate::math::log_sum_exp;
+use crate::rng::Purpose;
+
+/// Rows that share a stream of responses.
+const TILE: usize = 16;
+/// Numbers of a block of rows, for all draws: a few dozen megabytes.
+const BLOCK: usize = 1 << 22;
+/// Rows of a block, at most: they stay in the cache.
+const MOST_ROWS: usize = 256;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// Probability of the intervals.
+    pub level: f64,
+    /// Intervals of responses that may come.
+    pub responses: bool,
+    /// What every draw says.
+    pub draws: bool,
+}
+
+/// What is told of a row.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Of every number that the model predicts.
+    pub numbers: Vec<Interval>,
+    /// Of a response that may come.
+    pub response: Option<Interval>,
+    /// Of the response that came, eq. (E.10).
+    pub log_density: Option<f64>,
+    /// What every draw says, number by number; empty unless it was asked for.
+    pub draws: Vec<f64>,
+}
+
+impl Posterior {
+    /// Rows to hand in at a time.
+    pub fn rows_at_once(&self) -> usize {
+        let numbers = self.draws.len() * self.model.predicted().len().max(1);
+        (BLOCK / numbers.max(1)).clamp(TILE, MOST_ROWS) / TILE * TILE
+    }
+
+    /// Of rows that follow `before` others; nothing of rows that lack something.
+    pub fn tell(&self, before: usize, rows: &NewRows, question: Question) -> Vec<Option<Told>> {
+        let (n, outputs, data) = (rows.n(), self.model.predicted().len(), &rows.data);
+        let predicted = self.of_every_draw(n * outputs, |_, theta, out| self.model.predict(theta, data, out));
+        let densities = data.y.as_ref().filter(|_| self.model.is_likelihood()).map(|_| {
+            self.of_every_draw(n, |b, theta, out| {
+                self.model.log_density(theta, data, out);
+                out.iter_mut().for_each(|l| *l += self.log_weights[b]);
+            })
+        });
+        let responses = question.responses.then(|| self.responses(before, data));
+        let column = |matrix: &[f64], width: usize, j: usize| -> Vec<f64> {
+            (0..self.draws.len()).map(|b| matrix[b * width + j]).collect()
+        };
+        let told = |i: usize| {
+            let of_output = |m: usize| column(&predicted, n * outputs, i * outputs + m);
+            let interval = |values: Vec<f64>| Interval::of(values, &self.weights, question.level);
+            let came = data.y.as_ref().is_some_and(|y| !y[i].is_nan());
+            Told {
+                numbers: (0..outputs).map(|m| interval(of_output(m))).collect(),
+                response: responses.as_ref().map(|drawn| interval(column(drawn, n, i))),
+                log_density: densities.as_ref().filter(|_| came).map(|d| log_sum_exp(&column(d, n, i))),
+                draws: if question.draws { (0..outputs).flat_map(of_output).collect() } else { Vec::new() },
+            }
+        };
+        (0..n).into_par_iter().map(|i| rows.whole[i].then(|| told(i))).collect()
+    }
+
+    /// `of` every draw, `width` numbers each, one draw after the other.
+    fn of_every_draw(&self, width: usize, of: impl Fn(usize, &[f64], &mut [f64]) + Sync) -> Vec<f64> {
+        let mut out = vec![0.0; width * self.draws.len()];
+        if width > 0 {
+            let draws = out.par_chunks_exact_mut(width).zip(&self.draws).enumerate();
+            draws.for_each(|(b, (out, theta))| of(b, theta, out));
+        }
+        out
+    }
+
+    /// A response of every row, for every draw. Tiles of rows have streams of their own, so that it does not matter how many rows
+    /// come at a time.
+    fn responses(&self, before: usize, data: &Dataset) -> Vec<f64> {
+        let tile = |first: usize| -> (Range<usize>, Dataset) {
+            let rows = first..(first + TILE).min(data.n());
+            (rows.clone(), data.select(&rows.collect::<Vec<_>>()))
+        };
+        let tiles: Vec<(Range<usize>, Dataset)> = (0..data.n()).step_by(TILE).map(tile).collect();
+        self.of_every_draw(data.n(), |b, theta, out| {
+            for (rows, data) in &tiles {
+                let part = ((before + rows.start) / TILE) as u64;
+                let mut rng = self.seed.stream(Purpose::Prediction, b as u64, part);
+                self.model.respond(theta, data, &mut rng, &mut out[rows.clone()]);
+            }
+        })
+    }
+}

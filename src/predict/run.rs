@@ -1,0 +1,170 @@
+//! A finished run as a posterior to predict with: its draws, its model, and how its rows were prepared. No training data are needed.
+
+use std::path::Path;
+
+use ndarray::{Array1, Array2};
+
+use crate::config::{Document, printable};
+use crate::data::Dataset;
+use crate::data::preparation::{Preparation, VERSION};
+use crate::data::prepare::StandardiseBy;
+use crate::error::{Error, Result};
+use crate::experiment::{DataConfig, Experiment};
+use crate::math::log_sum_exp;
+use crate::model::{Context, Model, Response};
+use crate::rng::{Purpose, Seed};
+use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Samples};
+use crate::store;
+
+/// The draws of one repeat, or of one setting of a path.
+pub struct Posterior {
+    pub model: Box<dyn Model>,
+    pub preparation: Preparation,
+    /// How the training file was written.
+    pub data: DataConfig,
+    /// Of the mixtures among its draws, if labels were aligned: the share of them where labels are ambiguous.
+    pub ambiguous: Option<f64>,
+    pub(super) draws: Vec<Vec<f64>>,
+    pub(super) weights: Option<Vec<f64>>,
+    /// Their logarithms, those of equal weights too.
+    pub(super) log_weights: Vec<f64>,
+    pub(super) seed: Seed,
+    round: usize,
+}
+
+impl Posterior {
+    /// Of a round of a run, counted from 0.
+    pub fn open(run: &Path, round: usize) -> Result<Posterior> {
+        let wrong = |what: String| in_run(run, &what);
+        let preparation = preparation(run)?;
+        let experiment = experiment(run, round)?;
+        let names = preparation.columns(round).iter().map(|column| column.name.clone()).collect();
+        let model = model(&experiment, names)?;
+        let samples = Samples::open(&store::samples_of(run)?)?;
+        let relation = store::relation_of(run, &samples);
+        let mixture = relation.components.is_some_and(|components| components.count() > 1);
+        let (samples, ambiguous) = match mixture {
+            true => samples.relabelled(relation).map(|(samples, done)| (samples, Some(done.ambiguous())))?,
+            false => (samples, None),
+        };
+        let names = named(&samples, &model.names()).map_err(&wrong)?;
+        let weighted = relation.draws == Kinship::Weighted;
+        let statistics: &[&str] = if weighted { &[LOG_WEIGHT] } else { &[] };
+        let mut table = samples.table(statistics, &names, Some(round + 1))?;
+        let count = table.parameters.first().map_or(0, Vec::len);
+        if count == 0 {
+            return Err(wrong("it has no draws to predict with: all of them failed".into()));
+        }
+        let log_weights = match weighted {
+            true => {
+                let logs = table.statistics.remove(0);
+                let total = log_sum_exp(&logs);
+                logs.into_iter().map(|l| l - total).collect()
+            }
+            false => vec![-libm::log(count as f64); count],
+        };
+        let weights = weighted.then(|| log_weights.iter().map(|l| libm::exp(*l)).collect());
+        let draws = (0..count).map(|b| table.parameters.iter().map(|column| column[b]).collect()).collect();
+        let seed = Seed(experiment.seed.unwrap_or(0).wrapping_add(round as u64));
+        Ok(Posterior {
+            model,
+            preparation,
+            data: experiment.data,
+            ambiguous,
+            draws,
+            weights,
+            log_weights,
+            seed,
+            round,
+        })
+    }
+
+    pub fn count(&self) -> usize {
+        self.draws.len()
+    }
+
+    /// Whether responses that may come can be drawn, and an interval of them says something.
+    pub fn responds(&self) -> bool {
+        let width = self.preparation.columns(self.round).len();
+        let probe = Dataset::new(Array2::zeros((1, width)), None, vec![String::new(); width]);
+        let mut rng = self.seed.stream(Purpose::Prediction, 0, 0);
+        self.model.response().is_some_and(|response| response != Response::Binary)
+            && self.model.respond(&self.draws[0], &probe, &mut rng, &mut [0.0])
+    }
+
+    /// The run standardised its test rows by themselves, which new rows cannot be.
+    pub fn standardised_by_each(&self) -> bool {
+        self.data.standardise_by == StandardiseBy::Each
+            && self.preparation.rounds.iter().flatten().any(|column| column.sd.is_some())
+    }
+}
+
+fn in_run(run: &Path, what: &str) -> Error {
+    Error::input(format!("{}: {what}", printable(&run.display().to_string())))
+}
+
+/// How the rows of a run were prepared.
+pub fn preparation(run: &Path) -> Result<Preparation> {
+    if !store::read_manifest(run)?.outputs.contains_key(store::PREPARATION) {
+        let why = "it was made by a version of npl that did not keep how rows are prepared: run the experiment again";
+        return Err(in_run(run, why));
+    }
+    let file = store::file_of(run, store::PREPARATION)?;
+    let text = std::fs::read_to_string(&file).map_err(|e| in_run(run, &e.to_string()))?;
+    let known = |p: &Preparation| p.version == VERSION && !p.rounds.is_empty();
+    serde_json::from_str(&text)
+        .ok()
+        .filter(known)
+        .ok_or_else(|| in_run(run, "its preparation.json is not one that this version of npl knows"))
+}
+
+/// That e^β is a ratio: of odds or of rates, where the expectation of the response is no line.
+pub fn check_ratios(run: &Path) -> Result<()> {
+    let experiment = experiment(run, 0)?;
+    let names = preparation(run)?.columns(0).iter().map(|column| column.name.clone()).collect();
+    let model = model(&experiment, names)?;
+    match model.response().filter(|_| model.coefficients().is_some()) {
+        Some(Response::Binary | Response::Count | Response::Positive) => Ok(()),
+        _ => Err(in_run(run, "--ratios: e^beta is a ratio of odds or of rates, and its model has neither")),
+    }
+}
+
+/// The experiment of a round as the run resolved it.
+fn experiment(run: &Path, round: usize) -> Result<Experiment> {
+    let file = store::file_of(run, store::CONFIG)?;
+    let shown = file.display().to_string();
+    let text =
+        std::fs::read_to_string(&file).map_err(|e| Error::input(format!("{}: {e}", printable(&shown))))?;
+    let document = Document::parse(&shown, &text, &[])?;
+    let experiment: Experiment = document.decode()?;
+    let Some(path) = &experiment.path else { return Ok(experiment) };
+    match path.settings().get(round) {
+        Some(value) => Ok(document.setting(path, round, value)?.decode()?),
+        None => Ok(experiment),
+    }
+}
+
+/// The model of an experiment, made of no rows: its parameters and densities do not depend on them.
+fn model(experiment: &Experiment, columns: Vec<String>) -> Result<Box<dyn Model>> {
+    let none = Dataset::new(Array2::zeros((0, columns.len())), Some(Array1::zeros(0)), columns);
+    let context = Context { train: &none, alpha: 0.0, mass: 1.0, optimiser: &experiment.optimiser };
+    experiment.model.build(&context).map_err(|complaints| {
+        let (key, why) = &complaints[0];
+        Error::input(format!("`model.{}.{key}` {why}", experiment.model.name()))
+    })
+}
+
+/// Parameters of the model as the draws call them: with dots or brackets.
+fn named(samples: &Samples, names: &[String]) -> std::result::Result<Vec<String>, String> {
+    let find = |name: &String| {
+        let both = [name.clone(), NameStyle::Bracket.apply(name)];
+        let found = both.into_iter().find(|n| samples.parameters().contains(n));
+        found.ok_or_else(|| {
+            format!(
+                "no draws of {}: prediction needs all parameters; name them in `path.keep`",
+                printable(name)
+            )
+        })
+    };
+    names.iter().map(find).collect()
+}
