@@ -12,6 +12,13 @@ done
 begin ${args[@]+"${args[@]}"}
 
 started=$SECONDS
+# NPL before what it is compared with, so that a full setting that is stopped has the columns that matter; each table and figure
+# then finds its runs.
+if [ "$dry" = no ]; then
+    order=$(awk -F'|' '!/^#/ && NF { late = /method=|@runs@/; gsub(/ /, "", $1); print late, NR, $1 }' "$paper/runs.txt" | sort -n -k1,1 -k2,2)
+    # shellcheck disable=SC2046  # names of runs have no blanks
+    make_runs $(awk '{ print $3 }' <<<"$order")
+fi
 for one in "$root"/scripts/table*.sh "$root"/scripts/figure*.sh; do
     before=$SECONDS
     say "== $(basename "$one")"

@@ -33,10 +33,12 @@ pub fn bytes(count: f64) -> String {
 
 /// Seconds for people.
 pub fn seconds(s: f64) -> String {
+    // Rounded before it is cut into units: 599.7 s are 10 min 0 s, not 9 min 60 s.
+    let (whole, minutes) = (s.round(), (s / 60.0).round());
     match s {
-        s if s < 60.0 => format!("{s:.2} s"),
-        s if s < 3600.0 => format!("{} min {:.0} s", (s / 60.0).floor(), s % 60.0),
-        s => format!("{} h {:.0} min", (s / 3600.0).floor(), s % 3600.0 / 60.0),
+        s if s < 59.995 => format!("{s:.2} s"),
+        _ if whole < 3600.0 => format!("{} min {} s", (whole / 60.0).floor(), whole % 60.0),
+        _ => format!("{} h {} min", (minutes / 60.0).floor(), minutes % 60.0),
     }
 }
 
@@ -54,6 +56,23 @@ pub fn few(items: &[String], most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_unit_is_full() {
+        let shown = [0.5, 59.99, 59.996, 60.2, 599.7, 3599.4, 3599.7, 7199.0, 7230.1].map(seconds);
+        let expected = [
+            "0.50 s",
+            "59.99 s",
+            "1 min 0 s",
+            "1 min 0 s",
+            "10 min 0 s",
+            "59 min 59 s",
+            "1 h 0 min",
+            "2 h 0 min",
+            "2 h 1 min",
+        ];
+        assert_eq!(shown, expected);
+    }
 
     #[test]
     fn digits_are_no_finer_than_the_error() {

@@ -185,14 +185,16 @@ make_run() {
 make_repeat() {
     local name=$1 seed=$2 is_first=$3 folder=$runs/$1/$2 key code=0 log
     local -a args=("$config")
-    local one
+    local one changes=
     for one in $settings; do
-        case $one in seed=* | repeats=*) ;; *) args+=(--set "${one//@runs@/$runs}") ;; esac
+        case $one in seed=* | repeats=*) continue ;; esac
+        args+=(--set "${one//@runs@/$runs}")
+        changes+=${changes:+ }$one
     done
     args+=(--set repeats=1 --seed "$seed" --out "$folder")
     if [ -n "${NPL_THREADS:-}" ]; then args+=(--threads "$NPL_THREADS"); fi
-    # What makes another run of it: the experiment, its changes, and the version of the program.
-    key=$(printf '%s\n' "$version" "$(cksum <"$config")" "$settings" "$seed")
+    # What makes another run of it: the experiment, its changes, and the version of the program; not how many repeats there are.
+    key=$(printf '%s\n' "$version" "$(cksum <"$config")" "$changes" "$seed")
     if [ -e "$folder/manifest.json" ] && [ "$(cat "$folder.key" 2>/dev/null)" = "$key" ]; then
         if [ "$dry" = yes ]; then say "finished: $name, seed $seed"; fi
         return 0

@@ -1,5 +1,6 @@
 //! `npl plot`: pictures of runs.
 
+use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -58,9 +59,10 @@ impl Format {
 pub fn plot(args: PlotArgs) -> Result<()> {
     reading(&args.reading);
     let target = target(&args)?;
-    let options = options(&args, &target)?;
+    let mut options = options(&args, &target)?;
     let search = SearchPath::new(args.data_dir.as_deref());
     let sources = sources(&args.runs, &args.label, args.relabel, &search)?;
+    options.truth = truths(&args.truth, &sources)?;
     let kind = match &args.kind {
         Some(name) => plot::kind(name)?,
         None => plot::default_kind(&sources, &options)?,
@@ -73,7 +75,15 @@ pub fn plot(args: PlotArgs) -> Result<()> {
             let mut file = AtomicFile::create(&path)?;
             file.put(|out| out.write_all(&bytes))?;
             file.commit()?;
-            note(&format!("{}: {}", printable(&path.display().to_string()), kind.name));
+            let shown = printable(&path.display().to_string());
+            note(&format!("{shown}: {}", kind.name));
+            let lacking: Vec<String> = plot::lacking(&scene).into_iter().map(String::from).collect();
+            if !matches!(format, Format::Svg) && !lacking.is_empty() {
+                let few = npl::words::few(&lacking, 8);
+                note(&format!(
+                    "{shown}: boxes stand for letters that its font lacks: {few}; an .svg has them"
+                ));
+            }
             Ok(())
         }
     }
@@ -114,7 +124,7 @@ fn options(args: &PlotArgs, target: &Target) -> Result<Options, Error> {
         repeat: args.repeat,
         setting: args.setting,
         title: args.title.as_deref().map(printable),
-        truth: args.truth.iter().map(|t| truth(t)).collect::<Result<Vec<_>, _>>()?.concat(),
+        truth: Vec::new(),
         normal: args.normal.as_deref().map(|text| pair("--normal", text)).transpose()?,
         x_limits: args.xlim.as_deref().map(|text| limits("--xlim", text)).transpose()?,
         y_limits: args.ylim.as_deref().map(|text| limits("--ylim", text)).transpose()?,
@@ -158,13 +168,25 @@ fn limits(flag: &str, text: &str) -> Result<(f64, f64), Error> {
     }
 }
 
-/// `name=value`, or a file of lines `parameter,value` with a header.
-fn truth(text: &str) -> Result<Vec<(String, f64)>, Error> {
-    if let Some((name, value)) = text.rsplit_once('=') {
-        let wrong =
-            || Error::input(format!("--truth {}: {} is not a number", printable(text), printable(value)));
-        return Ok(vec![(name.trim().to_owned(), value.trim().parse().map_err(|_| wrong())?)]);
+/// True values: `name=value`, whose name must be a parameter of the runs, or a file, which may know of more than they have.
+fn truths(given: &[String], sources: &[Source]) -> Result<Vec<(String, f64)>, Error> {
+    let mut truths = Vec::new();
+    for text in given {
+        match text.rsplit_once('=') {
+            Some((name, value)) => truths.push((name.trim().to_owned(), number_of(text, value)?)),
+            None => truths.extend(in_runs(text, truths_of_file(text)?, sources)?),
+        }
     }
+    Ok(truths)
+}
+
+fn number_of(text: &str, value: &str) -> Result<f64, Error> {
+    let wrong = || Error::input(format!("--truth {}: {} is not a number", printable(text), printable(value)));
+    value.trim().parse().map_err(|_| wrong())
+}
+
+/// Lines `parameter,value` with a header.
+fn truths_of_file(text: &str) -> Result<Vec<(String, f64)>, Error> {
     let shown = printable(text);
     let bad = |what: String| Error::input(format!("--truth {shown}: {what}"));
     let mut reader =
@@ -178,10 +200,26 @@ fn truth(text: &str) -> Result<Vec<(String, f64)>, Error> {
     for record in reader.records() {
         let record = record.map_err(|e| bad(e.to_string()))?;
         let (name, value) = (record.get(names).unwrap_or_default(), record.get(values).unwrap_or_default());
-        let value = value.trim().parse().map_err(|_| bad(format!("{} is not a number", printable(value))))?;
-        truths.push((name.trim().to_owned(), value));
+        truths.push((name.trim().to_owned(), number_of(text, value)?));
     }
     Ok(truths)
+}
+
+/// Those that the runs have; the others are named, and an error if they are all.
+fn in_runs(file: &str, truths: Vec<(String, f64)>, sources: &[Source]) -> Result<Vec<(String, f64)>, Error> {
+    let known: HashSet<String> = plot::known_parameters(sources)?.into_iter().collect();
+    let (found, others): (Vec<_>, Vec<_>) = truths.into_iter().partition(|(name, _)| known.contains(name));
+    let names: Vec<String> = others.iter().map(|(name, _)| printable(name)).collect();
+    let (shown, few) = (printable(file), npl::words::few(&names, 5));
+    match (found.is_empty(), others.is_empty()) {
+        (true, true) => return Err(Error::input(format!("--truth {shown}: it has no true values"))),
+        (true, false) => {
+            return Err(Error::input(format!("--truth {shown}: the run has none of its parameters: {few}")));
+        }
+        (false, false) => note(&format!("{shown}: not of this run, and left out: {few}")),
+        (false, true) => {}
+    }
+    Ok(found)
 }
 
 /// The runs, with components aligned if that is asked for, each with its label: as it is asked for, else its name; where names are the same, its folder, or the whole way

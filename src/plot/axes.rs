@@ -183,6 +183,8 @@ const TICK: f64 = 3.0;
 /// From the horizontal axis down to its labels: clear of a label of the other axis that stands at the corner.
 const BELOW: f64 = 5.5;
 const APART: f64 = 7.0;
+/// Width of the lines of axes.
+const LINE: f64 = 0.8;
 
 impl Axes {
     /// Draws the axes within `outer`, labels and all.
@@ -224,7 +226,7 @@ impl Axes {
 
     fn draw_x(&self, sheet: &mut Sheet, outer: Rect, marks: &[(f64, String)]) {
         let (theme, rect) = (sheet.theme, self.rect);
-        let ink = Stroke::new(GREY, 0.8);
+        let ink = Stroke::new(GREY, LINE);
         for (v, _) in marks.iter().filter(|_| self.x.grid && theme.is_page()) {
             sheet.scene.line((self.px(*v), rect.top), (self.px(*v), rect.bottom), Stroke::new(FAINT, 0.7));
         }
@@ -247,7 +249,7 @@ impl Axes {
     /// Labels end left of `beside`, and are no wider than `widest`.
     fn draw_y(&self, sheet: &mut Sheet, outer: Rect, marks: &[(f64, String)], (beside, widest): (f64, f64)) {
         let (theme, rect) = (sheet.theme, self.rect);
-        let ink = Stroke::new(GREY, 0.8);
+        let ink = Stroke::new(GREY, LINE);
         for (v, _) in marks.iter().filter(|_| self.y.grid && theme.is_page()) {
             sheet.scene.line((rect.left, self.py(*v)), (rect.right, self.py(*v)), Stroke::new(FAINT, 0.7));
         }
@@ -278,6 +280,12 @@ impl Axes {
             Anchor::Start,
             GREY,
         );
+    }
+
+    /// Where fields of colour go: clear of the lines of the axes, half of which lie within the rectangle.
+    pub fn inside(&self) -> Rect {
+        let (half, rect) = (0.5 * LINE, self.rect);
+        Rect::new(rect.left + half, rect.top + half, rect.right - half, rect.bottom - half)
     }
 
     pub fn px(&self, x: f64) -> f64 {
@@ -317,7 +325,7 @@ impl Axes {
             let above = run.iter().rev().map(|(x, _, h)| self.at((*x, *h)));
             if sheet.theme.is_page() {
                 let points = below.chain(above).collect();
-                sheet.scene.add_within(self.rect, Shape::Polygon { points, fill });
+                sheet.scene.add_within(self.inside(), Shape::Polygon { points, fill });
             } else {
                 let edge = Stroke::new(fill.colour, 0.5).dashed(&[2.5, 5.0]);
                 for points in [below.collect(), above.collect()] {

@@ -32,6 +32,8 @@ pub use svg::{svg, svg_element};
 pub use terminal::terminal;
 pub use theme::{Medium, Theme};
 
+use std::collections::BTreeSet;
+
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
 
@@ -92,13 +94,24 @@ fn check_truth(runs: &[Source], options: &Options) -> Result<()> {
     if options.truth.is_empty() {
         return Ok(());
     }
+    let known = known_parameters(runs)?;
+    let unknown = options.truth.iter().map(|(name, _)| name).find(|name| !known.contains(name));
+    unknown.map_or(Ok(()), |name| names::choose(std::slice::from_ref(name), &known).map(drop))
+}
+
+/// Parameters that any of the runs knows: those of its draws, and those of the quantiles along its path.
+pub fn known_parameters(runs: &[Source]) -> Result<Vec<String>> {
     let mut known: Vec<String> = runs.iter().flat_map(|run| run.parameters().iter().cloned()).collect();
     for run in runs.iter().filter(|run| run.path().is_some()) {
         known.extend(run.points()?.into_iter().map(|(_, point)| point.parameter));
     }
-    let names: Vec<String> = options.truth.iter().map(|(name, _)| name.clone()).collect();
-    let unknown = names.iter().find(|name| !known.contains(name));
-    unknown.map_or(Ok(()), |name| names::choose(std::slice::from_ref(name), &known).map(drop))
+    Ok(known)
+}
+
+/// Letters of a picture that the embedded font lacks: boxes in PNG and PDF, themselves in SVG.
+pub fn lacking(scene: &Scene) -> BTreeSet<char> {
+    let letters = scene.texts().flat_map(|text| text.text.chars());
+    letters.filter(|&c| font::glyph(c) == 0).collect()
 }
 
 /// The figures that a run calls for: kind, title and picture. What cannot be drawn is left out.

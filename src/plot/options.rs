@@ -190,8 +190,10 @@ impl<'a> Request<'a> {
         self.runs.iter().enumerate().map(entry).collect()
     }
 
-    pub fn truth_entry(&self) -> Option<Entry> {
-        (!self.options.truth.is_empty()).then(|| Entry::new(Mark::Line(truth_stroke()), "true value"))
+    /// Where any of these parameters has its true value drawn.
+    pub fn truth_entry(&self, names: &[String]) -> Option<Entry> {
+        let drawn = names.iter().any(|name| self.truth(name).is_some());
+        drawn.then(|| Entry::new(Mark::Line(truth_stroke()), "true value"))
     }
 
     /// What a reader must know of the draws.
@@ -202,13 +204,20 @@ impl<'a> Request<'a> {
             let all = draws.lost + draws.count();
             notes.push(format!("{name}{} of {all} draws have no minimum and are left out.", draws.lost));
         }
-        if let (Kinship::Weighted, Some(weights)) = (run.relation.draws, &draws.weights) {
-            let size = 1.0 / weights.iter().map(|w| w * w).sum::<f64>();
-            notes.push(format!(
-                "{name}{} weighted draws are worth {} independent ones.",
+        let size = super::axes::short(draws.worth.unwrap_or(f64::NAN));
+        match run.relation.draws {
+            Kinship::Weighted if draws.worth.is_some() => {
+                notes.push(format!(
+                    "{name}{} weighted draws are worth {size} independent ones.",
+                    draws.count()
+                ));
+            }
+            Kinship::Chains { .. } if draws.worth.is_some() => notes.push(format!(
+                "{name}{} draws of chains are worth {size} independent ones{}.",
                 draws.count(),
-                super::axes::short(size)
-            ));
+                if draws.names.len() > 1 { ", for the worst of these parameters" } else { "" }
+            )),
+            _ => {}
         }
         let mixture = draws.names.iter().any(|n| ["pi", "mu", "sigma2"].iter().any(|h| n.starts_with(h)));
         if run.relation.exchangeable && mixture {

@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::math::log_sum_exp;
 use crate::path::PathPoint;
 use crate::report::{PathReport, Report};
-use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Relabelling, Relation, Samples, Summary};
+use crate::samples::{Columns, Kinship, LOG_WEIGHT, NameStyle, Relabelling, Relation, Samples, Summary};
 use crate::store;
 use crate::study::{Study, Trial};
 
@@ -24,6 +24,8 @@ pub struct Draws {
     pub columns: Vec<Vec<f64>>,
     /// Of draws that do not count alike; they sum to 1.
     pub weights: Option<Vec<f64>>,
+    /// Of draws that are no independent ones: how many of those they are worth, for the column that is worth least.
+    pub worth: Option<f64>,
     /// Draws that were left out because they are none.
     pub lost: usize,
 }
@@ -148,15 +150,29 @@ impl Source {
 
     /// These parameters of the draws of a round, counted from 1.
     pub fn draws(&self, names: &[String], round: usize) -> Result<Draws> {
-        let weighted = self.relation.draws == Kinship::Weighted;
-        let statistics: &[&str] = if weighted { &[LOG_WEIGHT] } else { &[] };
-        let mut table = self.samples()?.table(statistics, names, Some(round))?;
-        let weights = weighted.then(|| {
-            let logs = table.statistics.remove(0);
-            let total = log_sum_exp(&logs);
-            logs.into_iter().map(|l| libm::exp(l - total)).collect()
-        });
-        Ok(Draws { names: names.to_vec(), columns: table.parameters, weights, lost: table.lost })
+        let kinship = self.relation.draws;
+        let statistics: &[&str] = match kinship {
+            Kinship::Independent => &[],
+            Kinship::Chains { .. } => &["restart__"],
+            Kinship::Weighted => &[LOG_WEIGHT],
+        };
+        let Columns { statistics, parameters: columns, lost } =
+            self.samples()?.table(statistics, names, Some(round))?;
+        let names = names.to_vec();
+        let (weights, worth) = match (kinship, statistics.first()) {
+            (Kinship::Weighted, Some(logs)) => {
+                let total = log_sum_exp(logs);
+                let weights: Vec<f64> = logs.iter().map(|l| libm::exp(l - total)).collect();
+                let squares: f64 = weights.iter().map(|w| w * w).sum();
+                (Some(weights), Some(1.0 / squares))
+            }
+            (Kinship::Chains { .. }, Some(chains)) => {
+                let sizes = columns.iter().map(|column| crate::samples::worth(chains, column));
+                (None, sizes.filter(|size| size.is_finite()).min_by(f64::total_cmp))
+            }
+            _ => (None, None),
+        };
+        Ok(Draws { names, columns, weights, worth, lost })
     }
 
     /// Statistics of the draws of a round, and how many draws are none.

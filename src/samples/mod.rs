@@ -20,7 +20,7 @@ pub use read::{Columns, STRIP, Samples};
 pub use relabel::{AlignedRepeat, Reference, Relabelling};
 pub use relation::{Kinship, Relation};
 pub use stream::{Choice, Pick, Text};
-pub use summary::{QUANTILES, Summary};
+pub use summary::{QUANTILES, Summary, worth};
 pub use write::Writer;
 
 use std::path::Path;

@@ -142,6 +142,15 @@ impl Summary {
     }
 }
 
+/// Independent draws that the chains of one repeat are worth (bulk): `chains` says which each value is of, and a chain's stand
+/// together.
+pub fn worth(chains: &[f64], values: &[f64]) -> f64 {
+    let ends = (1..=chains.len()).filter(|&i| i == chains.len() || chains[i] != chains[i - 1]);
+    let mut first = 0;
+    let parts: Vec<Part> = ends.map(|end| values[std::mem::replace(&mut first, end)..end].to_vec()).collect();
+    Convergence::of(&parts).ess_bulk
+}
+
 /// What is not a number is worse than any that is.
 fn nan_or(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
@@ -177,11 +186,18 @@ mod tests {
         let independent: Vec<f64> = (0..400).map(|_| crate::rng::log_uniform(&mut rng)).collect();
         let sticky: Vec<f64> = independent.iter().take(100).flat_map(|v| [*v; 4]).collect();
         let plain = Summary::of("x", sticky.clone());
-        let chains = Summary::of_chains("x", &[vec![sticky]]);
+        let chains = Summary::of_chains("x", &[vec![sticky.clone()]]);
         assert_eq!((chains.mean, chains.sd, chains.quantiles), (plain.mean, plain.sd, plain.quantiles));
         let ratio = chains.mcse_mean / plain.mcse_mean;
         // Every value four times: four draws are worth one, give or take what the lags of 100 values vary by.
         assert!((1.6..2.6).contains(&ratio), "{ratio}");
+        let worth = super::worth(&[1.0; 400], &sticky);
+        assert!((50.0..200.0).contains(&worth), "{worth}");
+        let apart = [vec![1.0; 200], vec![2.0; 200]].concat();
+        assert_eq!(
+            super::worth(&apart, &sticky),
+            Convergence::of(&[sticky[..200].to_vec(), sticky[200..].to_vec()]).ess_bulk
+        );
         let twice = Summary::of_chains("x", &[vec![independent.clone()], vec![independent]]);
         assert!(twice.convergence.unwrap().ess_bulk < 800.0, "of the worst repeat, not of all");
     }

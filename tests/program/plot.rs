@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use npl::data::files::SearchPath;
-use npl::plot::{self, KINDS, Medium, Options, Scene, Source, Theme};
+use npl::plot::{self, KINDS, Medium, Options, Rect, Scene, Shape, Source, Theme};
 
 use crate::support::Place;
 
@@ -86,6 +86,9 @@ fn place() -> &'static Place {
         }
         place.ok(&["run", "mix.toml", "--set", "method=importance", "--out", "weighted"]);
         place.ok(&["run", "normal.toml", "--set", "sampler.B=2", "--out", "two"]);
+        place.write("seven.csv", "v\n7\n7\n7\n7\n");
+        place.write("constant.toml", "name = \"constant\"\nseed = 1\n[data]\ntrain = \"seven.csv\"\n[model.mean]\n[sampler]\nB = 30\n");
+        place.ok(&["run", "constant.toml", "--out", "constant"]);
         place.ok(&["run", "mix.toml", "--set", "model.gmm.K=12", "--set", "sampler.B=15", "--out", "twelve"]);
         place.ok(&["run", "mix.toml", "--set", "method=nuts", "--set", "sampler.B=80", "--out", "chains"]);
         place
@@ -93,7 +96,7 @@ fn place() -> &'static Place {
 }
 
 fn runs() -> Vec<&'static str> {
-    vec!["mix", "logit", "normal", "path", "weighted", "two", "twelve", "chains"]
+    vec!["mix", "logit", "normal", "path", "weighted", "two", "constant", "twelve", "chains"]
 }
 
 fn source(name: &str) -> Source {
@@ -313,6 +316,89 @@ fn components_can_be_aligned_before_they_are_drawn() {
     assert!(place.read("aligned.svg").contains("aligned over draws"));
     let refused = place.npl(&["plot", "logit", "--relabel", "--out", "x.svg"]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+}
+
+/// What a picture says of draws that are not as many independent ones.
+#[test]
+fn pictures_say_what_draws_are_worth() {
+    let svg = |name: &str| {
+        let options = Options { parameters: vec!["*".into()], ..Options::default() };
+        plot::svg(&plot::draw(plot::kind("marginal").unwrap(), &[source(name)], &options).unwrap())
+    };
+    assert!(svg("chains").contains("80 draws of chains are worth "));
+    assert!(svg("weighted").contains(" weighted draws are worth "));
+    assert!(svg("two").contains("2 draws, marked below"));
+    assert!(svg("constant").contains("all draws at 7.00"));
+    assert!(!svg("normal").contains("worth") && !svg("normal").contains("marked below"));
+}
+
+/// A field of colour leaves the lines of the axes alone.
+#[test]
+fn shading_is_clear_of_the_axes() {
+    let scene = |kind: &str, run: &str| {
+        plot::draw(plot::kind(kind).unwrap(), &[source(run)], &Options::default()).unwrap()
+    };
+    for (kind, run) in [("bivariate", "mix"), ("mixture", "mix"), ("surface", "path")] {
+        let scene = scene(kind, run);
+        let is_field =
+            |shape: &Shape| matches!(shape, Shape::Image { .. } | Shape::Box { .. } | Shape::Polygon { .. });
+        let fields: Vec<Rect> =
+            scene.items.iter().filter(|item| is_field(&item.shape)).filter_map(|item| item.clip).collect();
+        assert!(!fields.is_empty(), "{kind}");
+        let lines =
+            scene.items.iter().filter(|item| item.clip.is_none()).filter_map(|item| match &item.shape {
+                Shape::Line { points, stroke } if points.len() == 2 => {
+                    Some((points[0], points[1], stroke.width))
+                }
+                _ => None,
+            });
+        let lines: Vec<_> = lines.filter(|((_, y), (_, v), _)| y == v).collect();
+        let axis = lines.iter().map(|((_, y), ..)| *y).fold(0.0, f64::max);
+        let width = lines.iter().find(|((_, y), ..)| *y == axis).unwrap().2;
+        assert!(
+            fields.iter().all(|clip| clip.bottom <= axis - 0.5 * width + 1e-9),
+            "{kind}: {axis} {fields:?}"
+        );
+    }
+}
+
+#[test]
+fn true_values_of_a_file_may_be_of_more_than_the_run() {
+    let place = place();
+    place
+        .write("some.csv", "parameter,value\nmu.1.1,0\nmu.9.1,3\n")
+        .write("none.csv", "parameter,value\nnu,1\n");
+    let plot = |file: &str| {
+        place.npl(&[
+            "plot",
+            "mix",
+            "--kind",
+            "marginal",
+            "--parameters",
+            "mu.*",
+            "--truth",
+            file,
+            "--out",
+            "t.svg",
+        ])
+    };
+    let ended = plot("some.csv");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("some.csv: not of this run, and left out: mu.9.1"), "{}", ended.stderr);
+    assert!(place.read("t.svg").contains("true value"));
+    let ended = plot("none.csv");
+    assert!(ended.code == Some(2) && ended.stderr.contains("none of its parameters: nu"), "{}", ended.stderr);
+    // True values of parameters that a figure does not show are not in its legend.
+    place.ok(&["plot", "mix", "--parameters", "pi.1", "pi.2", "--truth", "some.csv", "--out", "t.svg"]);
+    assert!(!place.read("t.svg").contains("true value"));
+}
+
+#[test]
+fn letters_that_the_font_lacks_are_named() {
+    let place = place();
+    let noted = |out: &str| place.ok(&["plot", "logit", "--out", out]).stderr;
+    assert!(noted("l.png").contains("l.png: boxes stand for letters that its font lacks: 字, 漢"));
+    assert!(!noted("l.svg").contains("boxes"));
 }
 
 #[test]

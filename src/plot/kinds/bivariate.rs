@@ -32,7 +32,7 @@ fn draw(request: &Request) -> Result<Scene> {
         request.runs.iter().map(|run| request.draws(run, &names)).collect::<Result<_>>()?;
     let (a, b) = (names::label(&names[0]), names::label(&names[1]));
     let mut around = request.surroundings(&format!("Joint posterior of {a} and {b}"))?;
-    around.legend.extend(request.truth_entry());
+    around.legend.extend(request.truth_entry(&names));
     around.notes.extend(request.runs.iter().zip(&draws).flat_map(|(run, draws)| request.notes(run, draws)));
     let surfaces: Vec<Option<Surface>> =
         request.runs.iter().zip(&draws).map(|(run, draws)| surface(run, draws)).collect();
@@ -135,7 +135,7 @@ pub fn shade(sheet: &mut Sheet, axes: &Axes, surface: &Surface) {
     let (right, top) = axes.at((surface.x.high() + hx, surface.y.high() + hy));
     let rect = crate::plot::canvas::Rect::new(left, top, right, bottom);
     if sheet.theme.is_page() {
-        sheet.scene.add_within(axes.rect, Shape::Image { rect, columns, cells, smooth: true });
+        sheet.scene.add_within(axes.inside(), Shape::Image { rect, columns, cells, smooth: true });
     }
 }
 

@@ -33,7 +33,7 @@ fn draw(request: &Request) -> Result<Scene> {
     let (rows, note) = rows(request, &summaries[0])?;
     let (low, high) = reach(request, &summaries, &rows)?;
     let coefficients = are_coefficients(&rows);
-    let around = surroundings(request, &rounds, coefficients, note)?;
+    let around = surroundings(request, &rounds, &rows, note)?;
     let per_row = ROW.max(6.0 * request.runs.len() as f64);
     let mut sheet = Sheet::new(&request.theme(468.0, 120.0 + per_row * rows.len() as f64), &around);
     let name = |name: &String| if coefficients { names::covariate(name) } else { names::label(name) };
@@ -76,11 +76,12 @@ fn reach(request: &Request, summaries: &[Vec<Summary>], rows: &[String]) -> Resu
 fn surroundings(
     request: &Request,
     rounds: &[usize],
-    coefficients: bool,
+    rows: &[String],
     note: Option<String>,
 ) -> Result<Surroundings> {
-    let mut around = request.surroundings(if coefficients { "Coefficients" } else { "Parameters" })?;
-    around.legend.extend(request.truth_entry());
+    let mut around =
+        request.surroundings(if are_coefficients(rows) { "Coefficients" } else { "Parameters" })?;
+    around.legend.extend(request.truth_entry(rows));
     around.notes.push("Dots are medians, thick lines hold 80 % and thin ones 95 % of the posterior.".into());
     if request.runs.len() == 1 {
         let apart = Entry::new(Mark::Line(Stroke::new(CATEGORIES[0], 2.5)), "95 % interval without 0");

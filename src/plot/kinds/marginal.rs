@@ -27,6 +27,10 @@ const PANELS: usize = 12;
 const POINTS: usize = 400;
 /// A peak this many times as high as the rest is cut.
 const THIN: f64 = 8.0;
+/// How high the marks of single draws are.
+const RUG: f64 = 9.0;
+/// Draws that are so few that they are shown one by one below their density.
+const FEW: usize = 20;
 /// Spikes that have their share written beside them.
 const WRITTEN: usize = 3;
 
@@ -44,9 +48,10 @@ fn draw(request: &Request) -> Result<Scene> {
     let normal =
         request.options.normal.map(|(m, s)| Entry::new(Mark::Line(normal_stroke()), normal_name(m, s)));
     around.legend.extend(normal);
-    around.legend.extend(request.truth_entry().filter(|_| names.iter().any(|n| request.truth(n).is_some())));
+    around.legend.extend(request.truth_entry(&names));
     around.notes.extend(note);
     around.notes.extend(request.runs.iter().zip(&draws).flat_map(|(run, draws)| request.notes(run, draws)));
+    around.notes.extend(request.runs.iter().zip(&draws).filter(|(_, d)| d.count() < FEW).map(few));
     around.notes.extend(beyond(&panels));
     around.notes.extend(cut(request, &panels));
     let columns = if one {
@@ -112,6 +117,12 @@ fn cut(request: &Request, panels: &[Panel]) -> Option<String> {
     panels.iter().any(thin).then(|| "Peaks that are so thin that all else would lie flat are cut.".to_owned())
 }
 
+/// Said where a density is little more than its bandwidth.
+fn few((run, draws): (&Source, &Draws)) -> String {
+    let draws = crate::words::counted(draws.count(), "draw");
+    format!("{}: {draws}, marked below; the shape of a density of so few is that of its kernel.", run.label)
+}
+
 fn beyond(panels: &[Panel]) -> Option<String> {
     let share = panels.iter().flat_map(|p| &p.densities).map(|(_, d)| d.beyond).fold(0.0, f64::max);
     (share > 0.0)
@@ -123,6 +134,8 @@ struct Panel {
     name: String,
     /// By the number of the run.
     densities: Vec<(usize, Density)>,
+    /// The draws themselves, where they are few.
+    few: Vec<(usize, Vec<f64>)>,
 }
 
 impl Panel {
@@ -131,7 +144,13 @@ impl Panel {
             let bounds = request.runs[i].bounds(name);
             Some((i, Density::of(draws.column(name)?, draws.weights.as_deref(), bounds)?))
         };
-        Panel { name: name.to_owned(), densities: draws.iter().enumerate().filter_map(density).collect() }
+        let few = draws.iter().enumerate().filter(|(_, d)| d.count() < FEW);
+        let few = few.filter_map(|(i, d)| Some((i, d.column(name)?.to_vec()))).collect();
+        Panel {
+            name: name.to_owned(),
+            densities: draws.iter().enumerate().filter_map(density).collect(),
+            few,
+        }
     }
 
     fn x_range(&self, request: &Request) -> (f64, f64) {
@@ -158,6 +177,9 @@ impl Panel {
         let axes = Axes::new(sheet, place, x, y);
         for (i, density) in &self.densities {
             fill(sheet, &axes, density, run_stroke(*i).paint.colour, self.densities.len());
+        }
+        for (i, values) in &self.few {
+            rug(sheet, &axes, values, run_stroke(*i).paint.colour);
         }
         for (i, density) in &self.densities {
             curve(sheet, &axes, density, run_stroke(*i));
@@ -209,7 +231,15 @@ pub fn fill(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour, a
         .chain([ground(last.0)])
         .collect();
     let opacity = if among > 2 { 0.08 } else { 0.16 };
-    sheet.scene.add_within(axes.rect, Shape::Polygon { points: shape, fill: Paint { colour, opacity } });
+    sheet.scene.add_within(axes.inside(), Shape::Polygon { points: shape, fill: Paint { colour, opacity } });
+}
+
+/// A short line upwards from the axis for each draw.
+fn rug(sheet: &mut Sheet, axes: &Axes, values: &[f64], colour: Colour) {
+    for x in values.iter().filter(|v| v.is_finite()).map(|v| axes.px(*v)) {
+        let points = vec![(x, axes.rect.bottom), (x, axes.rect.bottom - RUG)];
+        sheet.scene.add_within(axes.rect, Shape::Line { points, stroke: Stroke::new(colour, 1.2) });
+    }
 }
 
 pub fn curve(sheet: &mut Sheet, axes: &Axes, density: &Density, stroke: Stroke) {
@@ -243,7 +273,9 @@ pub fn stems(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour) 
 /// Stems with their shares, if they are few.
 fn spikes(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour) {
     let tips = stems(sheet, axes, density, colour);
-    for (spike, tip) in tips.into_iter().filter(|_| density.spikes.len() <= WRITTEN) {
+    // Beside a stem that hardly leaves the axis a text would lie on it.
+    let clear = axes.rect.bottom - sheet.theme.line(Role::Tick);
+    for (spike, tip) in tips.into_iter().filter(|(_, tip)| density.spikes.len() <= WRITTEN && tip.1 < clear) {
         let alone = density.spikes.len() == 1 && density.values.is_empty();
         let share = if alone { "all draws".to_owned() } else { format!("{} %", short(100.0 * spike.mass)) };
         beside(sheet, axes, tip, &format!("{share} at {}", short(spike.at)));

@@ -173,9 +173,10 @@ impl Column {
             let ((left, top), (right, bottom)) = (axes.at((left, height)), axes.at((right, 0.0)));
             let rect = Rect::new(left, top, right, bottom);
             let edge = Stroke::new(crate::plot::palette::WHITE, 0.5);
-            sheet
-                .scene
-                .add_within(axes.rect, Shape::Box { rect, fill: Some(Paint::from(BAR)), stroke: Some(edge) });
+            sheet.scene.add_within(
+                axes.inside(),
+                Shape::Box { rect, fill: Some(Paint::from(BAR)), stroke: Some(edge) },
+            );
         }
         let band: Vec<(f64, f64, f64)> = self.curve.iter().map(|(x, q)| (*x, q[0], q[2])).collect();
         axes.band(sheet, &band, Paint { colour: stroke.paint.colour, opacity: 0.25 });
@@ -198,7 +199,8 @@ fn spread(components: &[Component], draws: &Draws, j: usize) -> (f64, f64) {
     crate::plot::axes::widened((q(0.01), q(0.99)))
 }
 
-/// Bars by the rule of Freedman and Diaconis, between 10 and 60 of them: left, right, height.
+/// Bars by the rule of Freedman and Diaconis, which is for one mode, or √n if those are more; between 10 and 60 of them: left,
+/// right, height.
 fn histogram(values: &[f64], weight: &dyn Fn(usize) -> f64) -> Vec<(f64, f64, f64)> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -208,7 +210,7 @@ fn histogram(values: &[f64], weight: &dyn Fn(usize) -> f64) -> Vec<(f64, f64, f6
     }
     let iqr = crate::math::quantile_sorted(&sorted, 0.75) - crate::math::quantile_sorted(&sorted, 0.25);
     let wish = (high - low) / (2.0 * iqr / (sorted.len() as f64).cbrt()).max(1e-300);
-    let count = wish.clamp(10.0, 60.0).ceil() as usize;
+    let count = wish.max((sorted.len() as f64).sqrt()).clamp(10.0, 60.0).ceil() as usize;
     let step = (high - low) / count as f64;
     let mut mass = vec![0.0; count];
     for (i, v) in values.iter().enumerate().filter(|(_, v)| v.is_finite()) {

@@ -49,7 +49,7 @@ fn draw(request: &Request) -> Result<Scene> {
     }
     let draws = request.draws(run, &names)?;
     let mut around = request.surroundings("Pairs of parameters")?;
-    around.legend.extend(request.truth_entry());
+    around.legend.extend(request.truth_entry(&names));
     if names.len() < all.len() && asked.is_none() {
         around.notes.push(format!(
             "The first {} of {} parameters; --parameters chooses others.",
@@ -96,6 +96,7 @@ fn pair(draws: &Draws, a: usize, b: usize) -> Draws {
         names: vec![draws.names[a].clone(), draws.names[b].clone()],
         columns: vec![draws.columns[a].clone(), draws.columns[b].clone()],
         weights: draws.weights.clone(),
+        worth: draws.worth,
         lost: draws.lost,
     }
 }

@@ -99,7 +99,8 @@ fn draw(request: &Request) -> Result<Scene> {
     let banded = chosen.iter().flat_map(|(_, line)| line.iter()).filter(|_| !absolute).flat_map(|(_, q)| *q);
     let medians = chosen.iter().map(|(_, line)| line).chain(others.iter().copied()).flatten();
     let levels = banded.chain(medians.map(|(_, q)| height(q[1])));
-    let (low, high) = range_of(levels.chain(request.options.truth.iter().map(|(_, v)| height(*v))));
+    let truths = coloured.iter().filter_map(|name| request.truth(name));
+    let (low, high) = range_of(levels.chain(truths.map(height)));
     let y = Axis::new(if absolute { "|median|" } else { "median" }, airy((low, high), 0.03));
     let body = sheet.body;
     let axes = Axes::new(&mut sheet, body, abscissa.axis(request), y.grid().limits(request.options.y_limits));
@@ -141,7 +142,7 @@ fn surroundings(request: &Request, coloured: &[String], others: usize) -> Surrou
     if others > 0 {
         around.legend.push(Entry::new(Mark::Line(Stroke::new(PALE, 1.0)), format!("{others} others")));
     }
-    around.legend.extend(request.truth_entry());
+    around.legend.extend(request.truth_entry(coloured));
     if !absolute {
         around.notes.push("Bands hold 80 % of the posterior at each setting.".into());
     }

@@ -7,7 +7,7 @@ use super::path::{Abscissa, no_path};
 use crate::error::{Error, Result};
 use crate::math::quantile_sorted;
 use crate::plot::axes::{Axes, Axis, range_of, widened};
-use crate::plot::canvas::{Rect, Scene, Shape, Stroke};
+use crate::plot::canvas::{Scene, Shape, Stroke};
 use crate::plot::kde::Density;
 use crate::plot::names;
 use crate::plot::options::{Request, truth_stroke};
@@ -63,21 +63,12 @@ fn draw(request: &Request) -> Result<Scene> {
     let cells = cells(&axes, &abscissa.values, &draws, run.bounds(&name));
     sheet
         .scene
-        .add_within(axes.rect, Shape::Image { rect: axes.rect, columns: COLUMNS, cells, smooth: false });
+        .add_within(axes.inside(), Shape::Image { rect: axes.rect, columns: COLUMNS, cells, smooth: false });
     let mut points: Vec<(f64, f64)> = abscissa.values.iter().copied().zip(medians).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     axes.curve(&mut sheet, &points, line);
     request.truth(&name).into_iter().for_each(|v| axes.rule_y(&mut sheet, v, truth_stroke()));
-    frame(&mut sheet, axes.rect);
     Ok(sheet.scene)
-}
-
-fn frame(sheet: &mut Sheet, rect: Rect) {
-    sheet.scene.add(Shape::Box {
-        rect,
-        fill: None,
-        stroke: Some(Stroke::new(crate::plot::palette::FAINT, 0.6)),
-    });
 }
 
 fn parameter(request: &Request) -> Result<String> {
