@@ -209,8 +209,10 @@ fn every_relative_link_leads_to_a_file() {
         "docs/plots.md",
         "docs/plotting.md",
         "docs/relabelling.md",
+        "docs/reliability.md",
         "docs/reproduction.md",
         "docs/sampling.md",
+        "docs/scale.md",
         "scripts/README.md",
     ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
