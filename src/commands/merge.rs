@@ -127,17 +127,16 @@ fn alike(shards: &Shards) -> Result<(Identity, usize)> {
     Ok((identity.clone(), first.of))
 }
 
-/// What all of them hold; none may be written to any more.
+/// What all of them hold; none may be in the making. Their locks are not held while they are joined, for there may be more
+/// shards than a process may have files open: whoever goes on with a shard now adds parts, and one that goes missing is noticed.
 fn scan(shards: &Shards) -> Result<Kept> {
     let mut shelves = Vec::new();
     for (shard, (run, folder, identity)) in shards {
-        let shelf = match Shelf::of_shard(Arc::new(RealDisk), run, *shard) {
+        match Shelf::of_shard(Arc::new(RealDisk), run, *shard) {
             Err(error @ Error::Failed(_)) => return Err(error.into()),
             // Whoever may not write here cannot be kept from it either.
-            Err(_) => Shelf::at(folder),
-            Ok(shelf) => shelf,
-        };
-        shelves.push((shelf, identity.hash()));
+            Ok(_) | Err(_) => shelves.push((Shelf::at(folder), identity.hash())),
+        }
     }
     Ok(Kept::scan(shelves)?)
 }

@@ -210,8 +210,10 @@ fn every_relative_link_leads_to_a_file() {
         "docs/plotting.md",
         "docs/prediction.md",
         "docs/relabelling.md",
+        "docs/reliability.md",
         "docs/reproduction.md",
         "docs/sampling.md",
+        "docs/scale.md",
         "scripts/README.md",
     ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();

@@ -28,6 +28,8 @@ mod report;
 #[cfg(unix)]
 mod resume;
 mod samples;
+#[cfg(unix)]
+mod scale;
 mod scaling;
 mod support;
 mod tables;

@@ -280,6 +280,33 @@ fn shards_are_joined_by_name_or_by_folder() {
     place.ok(&["run", "joined/config.toml", "--out", "joined", "--more", "10"]);
 }
 
+/// A run may have more shards than a process may have files open.
+#[test]
+fn many_shards_are_joined_with_few_open_files() {
+    let place = Place::new();
+    place.write("m.toml", MEAN);
+    for i in 1..=40 {
+        place.ok(&[
+            "run",
+            "m.toml",
+            "--out",
+            "out",
+            "--quiet",
+            "--threads",
+            "1",
+            "--shard",
+            &format!("{i}/40"),
+        ]);
+    }
+    let limited = "ulimit -n 24; exec \"$0\" merge out --quiet --threads 1";
+    let mut command = Command::new("sh");
+    command.current_dir(place.path(".")).args(["-c", limited, env!("CARGO_BIN_EXE_npl")]);
+    let ended = Ended::of(command.output().unwrap(), Duration::ZERO);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    place.ok(&["run", "m.toml", "--out", "whole", "--quiet"]);
+    assert_eq!(hash(&place, "out/samples.csv"), hash(&place, "whole/samples.csv"));
+}
+
 #[test]
 fn check_says_how_many_shards() {
     let place = Place::new();
