@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use npl::kernel::Level;
+use npl::kernel::Simd;
 use npl::samples::{self, NameStyle, Text};
 
 const STYLES: Styles = Styles::styled()
@@ -205,7 +205,7 @@ pub struct MachineArgs {
     pub threads: Option<u16>,
     /// Pin the machine code of the kernels; recorded with the run [default: the best this CPU has]
     #[arg(long, value_enum)]
-    pub simd: Option<Level>,
+    pub simd: Option<Simd>,
 }
 
 #[derive(Args)]

@@ -159,8 +159,8 @@ fn load_run(run: &Path, data_dir: Option<&Path>, machine: &MachineArgs) -> Resul
 /// Kernels that round as these do, unless others are asked for.
 fn pin_class(class: &str, machine: &MachineArgs) -> Result<()> {
     pin(machine)?;
-    if machine.simd.is_none() && class == simd_class(Level::Plain.name()) {
-        let _ = Level::Plain.pin();
+    if machine.simd.is_none() && class == simd_class(Level::PLAIN.name()) {
+        let _ = Level::PLAIN.pin();
     }
     let ours = simd_class(Level::current().name());
     if ours != class {
@@ -232,10 +232,10 @@ fn read_text(path: &Path) -> Result<String> {
 
 /// Which kernels compute: `--simd`, else the best this CPU has.
 fn pin(machine: &MachineArgs) -> Result<()> {
-    let Some(level) = machine.simd else { return Ok(()) };
+    let Some(simd) = machine.simd else { return Ok(()) };
     let refuse =
-        |best: Level| Error::input(format!("--simd {}: this CPU has {} at best", level.name(), best.name()));
-    Ok(level.pin().map_err(refuse)?)
+        |best: Level| Error::input(format!("--simd {}: this CPU has {} at best", simd.name(), best.name()));
+    Ok(Level::named(simd).and_then(Level::pin).map_err(refuse)?)
 }
 
 /// As many threads as are of any use.

@@ -20,7 +20,7 @@ fn version() -> String {
 
 /// The SIMD levels that round alike.
 pub fn simd_class(level: &str) -> &'static str {
-    if level == Level::Plain.name() { "plain" } else { "avx2, avx512" }
+    if level == Level::PLAIN.name() { "plain" } else { "avx2, avx512" }
 }
 
 /// Why draws cannot be added to those of this study, if they cannot.

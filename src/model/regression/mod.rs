@@ -426,7 +426,7 @@ fn test_model(d: usize, penalty: Penalty) -> Regression<super::Logistic> {
         tolerance: 1e-3,
         change: None,
         max_iterations: 1000,
-        level: Level::Plain,
+        level: Level::PLAIN,
         block: 16,
         metric: OnceLock::new(),
         prior: false,
