@@ -5,7 +5,7 @@ mod decimal;
 pub mod design;
 pub mod files;
 mod idx;
-mod memory;
+pub mod memory;
 pub mod prepare;
 mod records;
 mod rows;

@@ -132,7 +132,7 @@ pub fn resume(folder: &Path, shelf: Shelf, ours: &Identity, study: &Study) -> Re
         kept.damaged.push(why);
     } else if study.experiment.path.is_none() && !manifest.samples.is_empty() {
         let samples = store::samples_of(folder).and_then(|file| Samples::open(&file))?;
-        kept = kept.with_base(samples, manifest.draws as u64);
+        kept = kept.with_base(samples, manifest.draws as u64)?;
     }
     Ok(Resumed::From(Box::new(kept)))
 }
