@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use npl::kernel::Level;
+use npl::kernel::Simd;
 use npl::samples::{self, NameStyle, Text};
 
 const STYLES: Styles = Styles::styled()
@@ -213,9 +213,12 @@ pub struct MachineArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024),
         allow_negative_numbers = true)]
     pub threads: Option<u16>,
+    /// Refuse what would need more memory than this (500M, 8G) [default: what is free]
+    #[arg(long, value_name = "SIZE", value_parser = super::commands::size)]
+    pub max_memory: Option<u64>,
     /// Pin the machine code of the kernels; recorded with the run [default: the best this CPU has]
     #[arg(long, value_enum)]
-    pub simd: Option<Level>,
+    pub simd: Option<Simd>,
 }
 
 #[derive(Args)]

@@ -10,6 +10,7 @@ use clap::Parser;
 use npl::error::Error;
 
 fn main() -> ExitCode {
+    end_without_memory();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -21,6 +22,16 @@ fn main() -> ExitCode {
     match commands::dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error),
+    }
+}
+
+/// An allocation that fails ends the program after a line on standard error that says so; with exit code 1, as what else could
+/// not go on, and not with a core dump. What was kept of a run stays.
+fn end_without_memory() {
+    #[cfg(unix)]
+    {
+        let always = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let _ = signal_hook::flag::register_conditional_shutdown(signal_hook::consts::SIGABRT, 1, always);
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread::Builder;
 
 use rayon::ThreadPool;
 
@@ -31,9 +32,10 @@ pub fn in_order<T: Send>(
     let blocks = queue.state().blocks;
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
+        let mut started = 0;
         for _ in 0..threads {
             let (queue, make, halted, sender) = (&queue, &make, &halted, sender.clone());
-            scope.spawn(move || {
+            let worker = move || {
                 let _closed = ClosedAtTheEnd(queue);
                 while let Some(mut block) = queue.claim(true) {
                     // Waiting is done out here: a thread of the pool that waits for the sink might be the one that
@@ -55,9 +57,14 @@ pub fn in_order<T: Send>(
                         break;
                     }
                 }
-            });
+            };
+            started += usize::from(Builder::new().spawn_scoped(scope, worker).is_ok());
         }
         drop(sender);
+        // Fewer than asked for do as well; no result depends on it.
+        if started == 0 {
+            return Err(Error::Failed("cannot start a thread: the system has no more, or no memory".into()));
+        }
         // Blocks arrive in any order; the sink sees them in theirs.
         let mut waiting: BTreeMap<u64, Vec<T>> = BTreeMap::new();
         let mut due = 0;

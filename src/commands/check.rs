@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use ndarray::Array1;
 use npl::bayes::LogDensity;
 use npl::bootstrap::posterior_bootstrap;
@@ -18,8 +18,8 @@ use npl::kernel::Level;
 use npl::math::{mean, sd};
 use npl::method::Effort;
 use npl::run::most_shards;
-use npl::samples::{Format, STATISTICS, STRIP};
-use npl::study::{Study, Trial};
+use npl::samples::{Format, STATISTICS};
+use npl::study::{Need, Study, Trial};
 
 use super::text::{bytes, counted, few, percent, seconds, smaller};
 use super::{load, pool, print};
@@ -75,12 +75,7 @@ fn facts(study: &Study, pool: rayon::ThreadPool, shard_minutes: Option<f64>) -> 
         }
     });
     let threads = pool.current_num_threads();
-    // Data and their layout for the kernels, weights, draws that wait to be written.
-    let block = trial.model.block_size();
-    let waiting = 4 * threads * block * p;
-    let pseudo = (threads * block) as f64 * pseudo_cells(&trial);
-    let cells = data_cells(study, &trial) + weights(study, &trial, threads) + waiting;
-    let memory = 8.0 * (cells as f64 + pseudo);
+    let need = Need::new(study, &trial, threads);
     let total = match study.inference().effort(&study.experiment) {
         Effort::Draws => {
             let (said, total) = bootstrap_cost(study, trial, pool)?;
@@ -102,13 +97,10 @@ fn facts(study: &Study, pool: rayon::ThreadPool, shard_minutes: Option<f64>) -> 
             unused.join(", ")
         ));
     }
-    // A path holds the draws of one setting, and writes those of the parameters to keep.
-    let (held, written) = match &study.experiment.path {
-        Some(path) => (study.draws(), path.keep.len()),
-        None => (study.draws() * rounds, p),
-    };
-    let strip = (8.0 * held as f64 * p as f64).min(STRIP as f64);
-    lines.push(format!("memory      about {}", bytes(memory + strip + 1e7)));
+    let fits = if need.fits(threads).is_err() { ", more than is allowed or free" } else { "" };
+    lines.push(format!("memory      about {}{fits}", bytes(need.total())));
+    // A path writes the draws of the parameters to keep.
+    let written = study.experiment.path.as_ref().map_or(p, |path| path.keep.len());
     if written > 0 {
         let samples = &study.experiment.output.samples;
         let (rows, columns) =
@@ -132,27 +124,6 @@ fn shards(study: &Study, total: Option<f64>, minutes: f64) -> String {
     format!(
         "shards      {count} of about {each} each{limit}: --array=1-{count}, `npl run … --shard auto/{count}`"
     )
-}
-
-/// Cells of the columns that are used: the rows of both parts, their layout for the kernels, and what they are split from.
-fn data_cells(study: &Study, trial: &Trial) -> usize {
-    let rows = trial.train.n() + trial.test.as_ref().map_or(0, |test| test.n());
-    let width = trial.train.d() + usize::from(trial.train.y.is_some());
-    let copies = if study.experiment.data.split.is_some() { 3 } else { 2 };
-    copies * rows * width
-}
-
-/// Weights of the draws that are in the making; those of a regression are there by response too, in doubles and singles.
-fn weights(study: &Study, trial: &Trial, threads: usize) -> usize {
-    let block = trial.model.block_size().min(study.draws().div_ceil(2 * threads));
-    let vectors = if trial.train.y.is_some() { 5 } else { 1 };
-    threads * block * trial.train.n() * vectors
-}
-
-/// Numbers behind the pseudo-samples of a draw: weights, and rows where they are not those of the data.
-fn pseudo_cells(trial: &Trial) -> f64 {
-    let columns = if trial.train.y.is_some() { 0 } else { trial.train.d() };
-    trial.prior.pseudo_samples(trial.train.mass()) * (columns + 3) as f64
 }
 
 /// What the data of the first repeat are, and how they came to be.
@@ -328,11 +299,12 @@ fn bootstrap_cost(
     let all = (draws * study.rounds()) as f64;
     let (say, heard) = channel();
     let started = Instant::now();
-    std::thread::spawn(move || {
+    let time = move || {
         if let Err(error) = time_draws(trial, draws as u64, &pool, &say) {
             let _ = say.send(Err(error));
         }
-    });
+    };
+    std::thread::Builder::new().spawn(time).context("cannot start a thread")?;
     let (mut pace, mut begun) = (None, started);
     while let Ok(news) = heard.recv_timeout(PATIENCE.saturating_sub(started.elapsed())) {
         begun = if pace.is_none() { Instant::now() } else { begun };

@@ -29,6 +29,7 @@ use anyhow::{Result, anyhow};
 use clap::CommandFactory;
 use npl::config::{Document, nearest, printable};
 use npl::data::files::SearchPath;
+use npl::data::memory;
 use npl::error::Error;
 use npl::experiment::Experiment;
 use npl::kernel::Level;
@@ -161,8 +162,8 @@ fn load_run(run: &Path, data_dir: Option<&Path>, machine: &MachineArgs) -> Resul
 /// Kernels that round as these do, unless others are asked for.
 fn pin_class(class: &str, machine: &MachineArgs) -> Result<()> {
     pin(machine)?;
-    if machine.simd.is_none() && class == simd_class(Level::Plain.name()) {
-        let _ = Level::Plain.pin();
+    if machine.simd.is_none() && class == simd_class(Level::PLAIN.name()) {
+        let _ = Level::PLAIN.pin();
     }
     let ours = simd_class(Level::current().name());
     if ours != class {
@@ -201,6 +202,18 @@ pub fn time(text: &str) -> std::result::Result<Duration, String> {
     if total > 0 { Ok(Duration::from_secs(total)) } else { Err(wrong()) }
 }
 
+/// `300000000`, `500M`, `8G`, `1.5T`: bytes.
+pub fn size(text: &str) -> std::result::Result<u64, String> {
+    let wrong = || format!("`{text}` is no size such as 500M or 8G");
+    let units = [('K', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
+    let (number, unit) = match units.iter().find(|(letter, _)| text.to_ascii_uppercase().ends_with(*letter)) {
+        Some((_, unit)) => (&text[..text.len() - 1], *unit),
+        None => (text, 1.0),
+    };
+    let bytes = number.parse::<f64>().map_err(|_| wrong())? * unit;
+    if (1.0..=1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
 /// A number of seconds, not below 0.
 pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let number = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
@@ -232,12 +245,13 @@ fn read_text(path: &Path) -> Result<String> {
     Ok(String::from_utf8(bytes).map_err(|_| wrong("not UTF-8 text".into()))?)
 }
 
-/// Which kernels compute: `--simd`, else the best this CPU has.
+/// How much memory may be used, and which kernels compute: `--simd`, else the best this CPU has.
 fn pin(machine: &MachineArgs) -> Result<()> {
-    let Some(level) = machine.simd else { return Ok(()) };
+    machine.max_memory.into_iter().for_each(memory::allow);
+    let Some(simd) = machine.simd else { return Ok(()) };
     let refuse =
-        |best: Level| Error::input(format!("--simd {}: this CPU has {} at best", level.name(), best.name()));
-    Ok(level.pin().map_err(refuse)?)
+        |best: Level| Error::input(format!("--simd {}: this CPU has {} at best", simd.name(), best.name()));
+    Ok(Level::named(simd).and_then(Level::pin).map_err(refuse)?)
 }
 
 /// As many threads as are of any use.
@@ -275,6 +289,15 @@ fn pool(machine: &MachineArgs) -> Result<ThreadPool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        let found = ["300", "500M", "8g", "1.5K"].map(|text| size(text).ok());
+        assert_eq!(found, [300, 500_000_000, 8_000_000_000, 1500].map(Some));
+        for text in ["", "M", "-1G", "nan", "inf", "8X", "0", "1e300G"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn times_are_read() {

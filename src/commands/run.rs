@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use npl::config::printable;
+use npl::data::Dataset;
 use npl::error::Error;
 use npl::experiment::Experiment;
+use npl::math::largest;
 use npl::method::Unit;
 use npl::optim::Status;
 use npl::report::Report;
@@ -18,7 +20,8 @@ use npl::run::{
 };
 use npl::samples::{Format, Sample, Samples, Writer};
 use npl::store::{self, Existing, Identity, RealDisk, RunDir, Shard, Shelf};
-use npl::study::Study;
+use npl::study::{Need, Study};
+use rayon::ThreadPool;
 
 use super::stop::{Leaves, Minder, goes_on};
 use super::{load, note, pool, print, read, shard, summary, text};
@@ -116,6 +119,12 @@ fn there(folder: &RunDir, existing: Existing, ours: &Identity, study: &Study) ->
     }
 }
 
+/// That the memory is enough, before anything is written.
+fn fits(study: &Study, pool: &ThreadPool) -> Result<()> {
+    let threads = pool.current_num_threads();
+    Ok(Need::new(study, &*study.trial(0)?, threads).fits(threads)?)
+}
+
 /// What a user did not say, and should know.
 fn tell(study: &Study) {
     if study.seed_was_drawn() {
@@ -133,6 +142,7 @@ fn tell_damage(kept: &Kept) {
 fn whole(args: &RunArgs, study: &Study, resolved: String, out: &Path, limit: Option<Duration>) -> Result<()> {
     refuse_own_experiment(args, out, &resolved)?;
     let pool = pool(&args.overrides.machine)?;
+    fits(study, &pool)?;
     let samples = &study.experiment.output.samples;
     let existing = match (args.force, args.resume || args.more.is_some() || args.shard.is_some()) {
         (true, _) => Existing::Replace,
@@ -230,6 +240,7 @@ fn part(
         return Err(Error::input(message).into());
     }
     let pool = pool(&args.overrides.machine)?;
+    fits(study, &pool)?;
     let shelf = Shelf::of_shard(Arc::new(RealDisk), out, shard)?;
     let ours = identity(study, &resolved, shard);
     if args.force {
@@ -390,6 +401,51 @@ fn enough_succeeded(study: &Study, report: &Report) -> Result<()> {
     if over.is_empty() {
         return Ok(());
     }
-    let message = format!("{}; they are kept, and their status__ tells them", over.join("; "));
+    let why = reasons(study, report);
+    let message = format!("{}{why}; they are kept, and their status__ tells them", over.join("; "));
     Err(Error::FailedDraws(message).into())
+}
+
+/// Why draws are no draws, and what could be done, as far as can be told.
+fn reasons(study: &Study, report: &Report) -> String {
+    let model = study.experiment.model.name();
+    let reason = |status: Status| match status {
+        Status::Failed => Some(not_finite(study)),
+        Status::Separated => {
+            Some(format!("a line separates their responses; `model.{model}.penalty` would hold them"))
+        }
+        Status::Unidentified => Some(format!(
+            "their columns depend on each other; leave some out (`data.columns`), or set `model.{model}.penalty`"
+        )),
+        Status::MaxIter => Some("see `optimiser.max_iterations`".to_owned()),
+        _ => None,
+    };
+    let found = Status::ALL.into_iter().filter(|&status| report.count(status) > 0).filter_map(reason);
+    found.map(|why| format!(": {why}")).collect()
+}
+
+/// A number whose square, times many rows, is beyond doubles or vanishes.
+const LARGE: f64 = 1e140;
+
+/// Why a loss was not a finite number: most often numbers that have no square.
+fn not_finite(study: &Study) -> String {
+    let advice = "`data.divide` and `data.standardise` change that";
+    let columns = study.trial(0).map(|trial| {
+        let response = trial.train.y.iter().map(|y| ("the response".to_owned(), largest(y)));
+        let column =
+            |j: usize| (format!("column \"{}\"", printable(&trial.train.columns[j])), sizes(&trial.train, j));
+        response.chain((0..trial.train.d()).map(column)).max_by(|a, b| a.1.total_cmp(&b.1))
+    });
+    match columns {
+        Ok(Some((what, size))) if size > LARGE => {
+            format!(
+                "their loss is not a finite number, and {what} has numbers up to {size:e}, whose squares are none; {advice}"
+            )
+        }
+        _ => "their loss was not a finite number wherever a search began; `npl explain` shows one".to_owned(),
+    }
+}
+
+fn sizes(data: &Dataset, j: usize) -> f64 {
+    data.x.column(j).fold(0.0, |most, v| most.max(v.abs()))
 }

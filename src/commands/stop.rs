@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use npl::config::printable;
 use npl::error::Error;
 use npl::run::Keeper;
@@ -68,7 +69,7 @@ impl Minder {
         let mut signals = signals::Signals::new()?;
         let end = limit.map(|limit| Instant::now() + limit);
         let grace = if leaves.keeper.is_some() { GRACE } else { SHORT_GRACE };
-        std::thread::spawn(move || {
+        let mind = move || {
             let mut since: Option<(Instant, Reason)> = None;
             loop {
                 std::thread::sleep(TICK);
@@ -91,7 +92,8 @@ impl Minder {
                     None => drop(leaves.keeper.as_ref().map(|keeper| keeper.write_if_due())),
                 }
             }
-        });
+        };
+        std::thread::Builder::new().spawn(mind).context("cannot start a thread")?;
         Ok(minder)
     }
 

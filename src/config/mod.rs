@@ -10,4 +10,4 @@ mod schema_check;
 pub use document::{Document, schema_of};
 pub use nearest::nearest;
 pub use numbers::{Count, Gamma, NamedGamma, NonNegative, Numbers, OpenUnit, Positive, Probability, Scalar};
-pub use problem::{Complaint, Problem, Problems, complaint, printable};
+pub use problem::{Complaint, Problem, Problems, brief, complaint, printable};

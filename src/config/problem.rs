@@ -208,6 +208,14 @@ fn is_invisible_format(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
+/// A number within a message: with an exponent where it would be a line of zeros.
+pub fn brief(number: f64) -> String {
+    match number.abs() {
+        0.0 | 1e-5..1e16 => number.to_string(),
+        _ => format!("{number:e}"),
+    }
+}
+
 /// Foreign text quoted within a message: printable, and clipped where it is long.
 pub(super) fn shown(text: &str) -> String {
     const LIMIT: usize = 80;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::Read;
 
 use super::records::{Lines, Quotes, Records, Separator};
-use super::table::{Header, Table};
+use super::table::{Header, MOST_COLUMNS, Table};
 use super::text::{Reader, Rules};
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -17,6 +17,7 @@ pub fn read(mut lines: Lines<impl Read>, file: &str, rules: &Rules) -> Result<Ta
     let shown = printable(file);
     let wrong = |line: u64, what: &str| Error::input(format!("{shown}:{line}: {what}"));
     let (mut names, mut declared) = (Vec::new(), Vec::new());
+    let mut seen = HashSet::new();
     loop {
         let taken = lines.take().map_err(|e| Error::input(format!("{shown}: {e}")))?;
         let line = lines.number();
@@ -32,8 +33,11 @@ pub fn read(mut lines: Lines<impl Read>, file: &str, rules: &Rules) -> Result<Ta
         let attribute =
             keyword(text, "@attribute").ok_or_else(|| wrong(line, "@attribute or @data is expected"))?;
         let (name, values) = parse_attribute(attribute).map_err(|what| wrong(line, &what))?;
-        if names.contains(&name) {
+        if !seen.insert(printable(&name)) {
             return Err(wrong(line, &format!("attribute {} occurs twice", printable(&name))));
+        }
+        if names.len() == MOST_COLUMNS {
+            return Err(wrong(line, &format!("more than {MOST_COLUMNS} attributes")));
         }
         names.push(name);
         declared.push(values);

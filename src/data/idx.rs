@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use super::memory;
-use super::table::{Header, Kind, Levels, Table};
+use super::table::{Header, Kind, Levels, MOST_COLUMNS, Table};
 use super::text::Rules;
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub fn read(mut input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
     let rows = rules.rows.map_or(sizes[0], |limit| limit.min(sizes[0]));
     let width = sizes[1..].iter().try_fold(1usize, |product, &s| product.checked_mul(s));
     let width = width
-        .filter(|w| (1..=1 << 24).contains(w))
+        .filter(|w| (1..=MOST_COLUMNS).contains(w))
         .ok_or_else(|| wrong("its dimensions are absurd".into()))?;
     if rows == 0 {
         return Err(wrong("no rows of data".into()));
@@ -54,7 +54,7 @@ pub fn read(mut input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
     let mut row = vec![0; width * size];
     let room = memory::room();
     for i in 0..rows {
-        if table.cells.len() > room {
+        if table.cells.len() > room || table.cells.try_reserve(table.places.len()).is_err() {
             let free = memory::shown(room);
             return Err(wrong(format!(
                 "{i} of {rows} rows fill the free memory, {free}; see `data.rows`, `data.columns`"

@@ -1,37 +1,91 @@
-//! How large a table may be: what does not fit into the memory is refused before it is allocated.
+//! How much memory may be used: what does not fit is refused before it is allocated.
 
 use std::fs::read_to_string;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Cells that are allowed where the system does not say how much memory is free.
-const UNKNOWN: u64 = 1 << 31;
+/// Bytes that are allowed where the system does not say how much memory is free.
+const UNKNOWN: u64 = 1 << 34;
+
+/// The most that this process may use, by its user's wish.
+static ALLOWED: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// From now on no more bytes than this are to be used.
+pub fn allow(bytes: u64) {
+    ALLOWED.store(bytes, Ordering::Relaxed);
+}
+
+/// Bytes that can still be allocated: what is free on this machine, unless a control group, a limit on the address space
+/// (`prlimit --as`, `ulimit -v`) or [`allow`] leaves less.
+pub fn free() -> u64 {
+    let file = |path: &str| read_to_string(path).unwrap_or_default();
+    let (mapped, resident) = used(&file("/proc/self/statm")).unwrap_or((0, 0));
+    let limit = address_space(&file("/proc/self/limits")).map(|limit| limit.saturating_sub(mapped));
+    let allowed = Some(ALLOWED.load(Ordering::Relaxed)).filter(|&most| most < u64::MAX);
+    let left = allowed.map(|most| most.saturating_sub(resident));
+    let machine = available(&file("/proc/meminfo"));
+    let groups = groups(&file("/proc/self/cgroup"), Path::new("/sys/fs/cgroup"));
+    [machine, groups, limit, left].into_iter().flatten().min().unwrap_or(UNKNOWN)
+}
+
+/// Bytes that this process has in memory; 0 where the system does not say.
+pub fn resident() -> u64 {
+    read_to_string("/proc/self/statm").ok().and_then(|text| used(&text)).map_or(0, |(_, resident)| resident)
+}
 
 /// So many cells fit into the free memory.
 pub fn room() -> usize {
-    usize::try_from(free().map_or(UNKNOWN, |bytes| bytes / 8)).unwrap_or(usize::MAX)
+    usize::try_from(free() / 8).unwrap_or(usize::MAX)
 }
 
 /// Bytes of so many cells, for people.
 pub fn shown(cells: usize) -> String {
-    match 8.0 * cells as f64 {
-        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
-        bytes => format!("{:.1} MB", bytes / 1e6),
-    }
+    bytes(8.0 * cells as f64)
 }
 
-/// Free bytes of this machine, or of the control group of this process where that allows less.
-fn free() -> Option<u64> {
-    let machine = read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
-    let group = read_to_string("/proc/self/cgroup").ok().and_then(|text| {
-        let path = text.lines().find_map(|line| line.strip_prefix("0::"))?.to_owned();
-        read_to_string(format!("/sys/fs/cgroup{path}/memory.max")).ok()?.trim().parse().ok()
-    });
-    machine.into_iter().chain(group).min()
+/// So many bytes, for people.
+pub fn bytes(count: f64) -> String {
+    if count >= 1e9 { format!("{:.1} GB", count / 1e9) } else { format!("{:.1} MB", count / 1e6) }
 }
 
 /// `MemAvailable` of /proc/meminfo.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+/// Bytes of address space that a process has taken, and those of them that are in memory: /proc/self/statm, in pages.
+fn used(statm: &str) -> Option<(u64, u64)> {
+    const PAGE: u64 = 4096;
+    let mut pages = statm.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
+    Some((pages.next()?? * PAGE, pages.next()?? * PAGE))
+}
+
+/// The soft limit on the address space in /proc/self/limits, if there is one.
+fn address_space(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// What the control groups of a process leave: its own and those around it, of version 2 or 1.
+fn groups(cgroup: &str, root: &Path) -> Option<u64> {
+    let group = |line: &str| {
+        if let Some(path) = line.strip_prefix("0::") {
+            return Some((root.to_owned(), path.to_owned(), ["memory.max", "memory.current"]));
+        }
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let names = ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+        controllers.split(',').any(|c| c == "memory").then(|| (root.join("memory"), path.to_owned(), names))
+    };
+    let left = |(top, path, [limit, usage]): (std::path::PathBuf, String, [&str; 2])| {
+        let number = |folder: &Path, name: &str| -> Option<u64> {
+            read_to_string(folder.join(name)).ok()?.trim().parse().ok()
+        };
+        let own = top.join(path.trim_start_matches('/'));
+        let folders = own.ancestors().take_while(|folder| folder.starts_with(&top));
+        folders.filter_map(|f| Some(number(f, limit)?.saturating_sub(number(f, usage).unwrap_or(0)))).min()
+    };
+    cgroup.lines().filter_map(group).filter_map(left).min()
 }
 
 #[cfg(test)]
@@ -44,5 +98,32 @@ mod tests {
         assert_eq!(available(text), Some(22_036_700 * 1024));
         assert_eq!(available("Mem: 3"), None);
         assert!(room() > 1 << 10);
+    }
+
+    #[test]
+    fn limits_of_a_process_are_read() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                      Max address space         300000000            unlimited            bytes     \n";
+        assert_eq!(address_space(limits), Some(300_000_000));
+        assert_eq!(address_space(&limits.replace("300000000", "unlimited")), None);
+        assert_eq!(used("2 1 0 0 0 0 0\n"), Some((8192, 4096)));
+    }
+
+    #[test]
+    fn control_groups_around_a_process_count_too() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("a/memory.max", "1000\n");
+        write("a/memory.current", "300\n");
+        write("a/b/memory.max", "max\n");
+        write("memory/c/memory.limit_in_bytes", "600\n");
+        write("memory/c/memory.usage_in_bytes", "500\n");
+        assert_eq!(groups("0::/a/b\n", folder.path()), Some(700));
+        assert_eq!(groups("0::/a/b\n5:cpu,memory:/c\n", folder.path()), Some(100));
+        assert_eq!(groups("0::/\n", folder.path()), None);
     }
 }

@@ -6,7 +6,7 @@ pub mod design;
 pub mod files;
 mod idx;
 pub mod incoming;
-mod memory;
+pub mod memory;
 pub mod preparation;
 pub mod prepare;
 mod records;

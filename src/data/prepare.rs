@@ -467,7 +467,7 @@ impl Layout {
                     sorted.sort();
                     for (level, code) in sorted.iter().skip(skipped) {
                         layout.sources.push((j, Some(*code)));
-                        layout.columns.push(format!("{name}_{level}"));
+                        layout.columns.push(format!("{name}_{}", printable(level)));
                     }
                     let names = sorted.into_iter().map(|(level, _)| level.clone()).collect();
                     layout.levels.push((name.clone(), names));
@@ -732,8 +732,19 @@ struct Scale {
     /// Observations that have a value.
     known: f64,
     mean: f64,
+    /// In units of `unit`.
     sd: f64,
     standardise: bool,
+    /// A power of two, 1 but for columns of very large or very small numbers, in units of which nothing overflows or vanishes.
+    unit: f64,
+}
+
+/// The unit of a column whose largest number is of this size.
+fn unit(size: f64) -> f64 {
+    match size {
+        0.0 | 1e-100..=1e100 => 1.0,
+        _ => libm::exp2(-libm::log2(size).floor().clamp(-1000.0, 1000.0)),
+    }
 }
 
 impl Frame {
@@ -743,6 +754,11 @@ impl Frame {
         let d = self.columns.len();
         let (mut n, mut mean, mut sd) = (vec![0.0; d], vec![0.0; d], vec![0.0; d]);
         let weights = self.design.weights();
+        let mut sizes = vec![0.0f64; d];
+        self.x
+            .outer_iter()
+            .for_each(|row| sizes.iter_mut().zip(row).for_each(|(size, v)| *size = size.max(v.abs())));
+        let units: Vec<f64> = sizes.into_iter().map(unit).collect();
         let known = |row: &mut dyn FnMut(usize, f64, f64)| {
             for (i, cells) in self.x.outer_iter().enumerate() {
                 let c = weights.map_or(1.0, |c| c[i]);
@@ -751,16 +767,17 @@ impl Frame {
         };
         known(&mut |j, c, v| {
             n[j] += c;
-            mean[j] += c * v;
+            mean[j] += c * (v * units[j]);
         });
         (0..d).filter(|&j| n[j] > 0.0).for_each(|j| mean[j] /= n[j]);
         if recipe.standardise != Standardise::None {
-            known(&mut |j, c, v| sd[j] += c * (v - mean[j]) * (v - mean[j]));
+            known(&mut |j, c, v| sd[j] += c * (v * units[j] - mean[j]) * (v * units[j] - mean[j]));
             (0..d).for_each(|j| sd[j] = (sd[j] / (n[j] - 1.0)).sqrt());
         }
         let scale = |j: usize| Scale {
             known: n[j],
-            mean: mean[j],
+            mean: mean[j] / units[j],
+            unit: units[j],
             sd: if sd[j] > 1e-14 * mean[j].abs() { sd[j] } else { 0.0 },
             standardise: match recipe.standardise {
                 Standardise::None => false,
@@ -789,7 +806,7 @@ impl Frame {
                 for (v, scale) in row.iter_mut().zip(scales) {
                     let known = if v.is_nan() { scale.mean } else { *v };
                     *v = match (scale.standardise, scale.sd > 0.0) {
-                        (true, true) => (known - scale.mean) / scale.sd,
+                        (true, true) => (known * scale.unit - scale.mean * scale.unit) / scale.sd,
                         (true, false) => 0.0,
                         (false, _) => known,
                     };
@@ -849,6 +866,20 @@ mod tests {
         let (frame, _, notes) = frames(table(text), None, &drop).unwrap();
         assert_eq!(frame.columns, ["a", "c_z"]);
         assert_eq!(notes.levels[0].1, ["x", "z"]);
+    }
+
+    #[test]
+    fn columns_of_any_scale_are_standardised() {
+        let numeric = Recipe { standardise: Standardise::Numeric, ..recipe() };
+        let standardised = |scale: &str| {
+            let text = format!("a,c,y\n1{scale},z,1\n-3{scale},x,0\n4{scale},x,1\n");
+            column(&finish(frames(table(&text), None, &numeric).unwrap().0, None, &numeric).unwrap().0, 0)
+        };
+        let plain = standardised("e0");
+        for scale in ["e-300", "e-160", "e160", "e300", "e307"] {
+            let near = standardised(scale).iter().zip(&plain).all(|(a, b)| (a - b).abs() < 1e-14);
+            assert!(near, "{scale}: {:?}, not {plain:?}", standardised(scale));
+        }
     }
 
     #[test]

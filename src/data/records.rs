@@ -6,11 +6,14 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
+use super::table::MOST_COLUMNS;
 use crate::config::printable;
 use crate::error::Error;
 
 /// Room for text to begin with; a longer line gets more.
 const ROOM: usize = 1 << 18;
+/// A longer line, or record, is none of a table: a small gzip file can hold one of terabytes.
+const LONGEST: usize = 64 << 20;
 
 /// What separates cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +142,7 @@ impl<R: Read> Lines<R> {
         self.buffer.copy_within(self.left.clone(), 0);
         self.left = 0..self.left.len();
         if self.left.end == self.buffer.len() {
-            self.buffer.resize(2 * self.left.end, 0);
+            self.grow()?;
         }
         loop {
             match self.input.read(&mut self.buffer[self.left.end..]) {
@@ -152,10 +155,28 @@ impl<R: Read> Lines<R> {
         }
     }
 
+    fn grow(&mut self) -> io::Result<()> {
+        let room = self.buffer.len();
+        if room >= LONGEST {
+            return Err(too_long(self.count + 1));
+        }
+        self.buffer.try_reserve_exact(room).map_err(io::Error::other)?;
+        self.buffer.resize(2 * room, 0);
+        Ok(())
+    }
+
     /// The text of a line just taken.
     pub fn text(&self, line: Range<usize>) -> &[u8] {
         &self.buffer[line]
     }
+}
+
+fn too_wide(line: u64) -> io::Error {
+    io::Error::other(format!("line {line} has more than {MOST_COLUMNS} cells, the most that are read"))
+}
+
+fn too_long(line: u64) -> io::Error {
+    io::Error::other(format!("line {line} has more than {} MiB and is none of a table", LONGEST >> 20))
 }
 
 /// The cells of one record, without blanks around them.
@@ -246,6 +267,9 @@ impl<R: Read> Records<R> {
                 return Ok(Some((place, Record { text: &self.cells.unquoted, places: &self.cells.places })));
             }
             split(text, self.separator, &mut self.cells.places);
+            if self.cells.places.len() > MOST_COLUMNS {
+                return Err(too_wide(place.line).into());
+            }
             return Ok(Some((place, Record { text: self.lines.text(line), places: &self.cells.places })));
         }
     }
@@ -275,6 +299,7 @@ impl<R: Read> Records<R> {
                         Some(&byte) if byte == quote => break,
                         Some(_) => {}
                         None => match self.lines.take()?.filter(|_| self.quotes == Quotes::Double) {
+                            Some(_) if unquoted.len() > LONGEST => return Err(too_long(opened).into()),
                             Some(more) => {
                                 unquoted.push(b'\n');
                                 line = self.lines.text(more).to_vec();
@@ -297,6 +322,9 @@ impl<R: Read> Records<R> {
             }
             unquoted.extend_from_slice(tail);
             places.push(trimmed(unquoted, start..unquoted.len()));
+            if places.len() > MOST_COLUMNS {
+                return Err(too_wide(opened).into());
+            }
             start = unquoted.len();
             match end {
                 Some(end) => at += end + 1,
@@ -340,7 +368,7 @@ fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// Places of the cells of a line without quotes.
+/// Places of the cells of a line without quotes; not all of them where they are too many.
 fn split(text: &[u8], separator: Separator, places: &mut Vec<Range<usize>>) {
     let mut start = 0;
     match separator {
@@ -349,6 +377,9 @@ fn split(text: &[u8], separator: Separator, places: &mut Vec<Range<usize>>) {
                 if byte == separator {
                     places.push(trimmed(text, start..at));
                     start = at + 1;
+                    if places.len() > MOST_COLUMNS {
+                        return;
+                    }
                 }
             }
             places.push(trimmed(text, start..text.len()));
@@ -358,6 +389,9 @@ fn split(text: &[u8], separator: Separator, places: &mut Vec<Range<usize>>) {
                 if is_blank(byte) {
                     if at > start {
                         places.push(start..at);
+                        if places.len() > MOST_COLUMNS {
+                            return;
+                        }
                     }
                     start = at + 1;
                 }

@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
 
+/// A file with more columns is refused: a column costs a few hundred bytes before it has a cell.
+pub const MOST_COLUMNS: usize = 1 << 20;
+
 /// What the cells of a column are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Kind {
@@ -56,8 +59,9 @@ impl Header {
         Header { names, numbered: true }
     }
 
+    /// Control characters of names end here: names become those of parameters, in results that terminals and spreadsheets show.
     pub fn named(names: Vec<String>) -> Header {
-        Header { names, numbered: false }
+        Header { names: names.iter().map(|name| printable(name)).collect(), numbered: false }
     }
 
     pub fn width(&self) -> usize {
@@ -66,7 +70,8 @@ impl Header {
 
     /// Place of a column by name, or by number from 1.
     pub fn find(&self, name: &str) -> Result<usize> {
-        if let Some(found) = self.names.iter().position(|n| n == name) {
+        let harmless = printable(name);
+        if let Some(found) = self.names.iter().position(|n| *n == harmless) {
             return Ok(found);
         }
         if let Some(j) = name.parse::<usize>().ok().filter(|j| (1..=self.width()).contains(j)) {
@@ -133,8 +138,8 @@ impl Table {
         if self.names == names {
             return Some(self);
         }
-        let place = |name: &String| self.names.iter().position(|n| n == name);
-        let order = names.iter().map(place).collect::<Option<Vec<usize>>>()?;
+        let places: HashMap<&String, usize> = self.names.iter().enumerate().map(|(j, name)| (name, j)).collect();
+        let order = names.iter().map(|name| places.get(name).copied()).collect::<Option<Vec<usize>>>()?;
         if order.len() != self.width() {
             return None;
         }

@@ -180,7 +180,7 @@ impl<'a, R: Read> Reader<'a, R> {
             if rules.rows.is_some_and(|rows| builder.table.rows() >= rows) {
                 break;
             }
-            if builder.table.cells.len() > builder.room {
+            if builder.is_full() {
                 return Err(builder.too_large(place.line));
             }
         }
@@ -227,14 +227,14 @@ impl Builder {
 
     fn header(&self, record: &Record) -> Result<Vec<String>> {
         let at = |j: usize, what: String| Error::input(format!("{}:1: column {}: {what}", self.file, j + 1));
-        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         let mut names: Vec<String> = Vec::new();
         for (j, cell) in record.iter().enumerate() {
             let name = std::str::from_utf8(cell).map_err(|_| at(j, "its name is not valid UTF-8".into()))?;
             if name.is_empty() || name.contains('\0') {
                 return Err(at(j, "it has no name".into()));
             }
-            if let Some(twin) = places.insert(name, j) {
+            if let Some(twin) = places.insert(printable(name), j) {
                 let message = format!("the name \"{}\" is that of column {} too", printable(name), twin + 1);
                 return Err(at(j, message));
             }
@@ -356,6 +356,12 @@ impl Builder {
         if self.bad.len() < LISTED {
             self.bad.push(message);
         }
+    }
+
+    /// Whether there is no room for another row.
+    fn is_full(&mut self) -> bool {
+        let width = self.table.width();
+        self.table.cells.len() > self.room || self.table.cells.try_reserve(width).is_err()
     }
 
     /// What has been read fills the memory, and there is more.

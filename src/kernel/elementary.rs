@@ -1,7 +1,7 @@
 //! The elementary operations by themselves, to test them, and to hold the speed of the other kernels against.
 
 use super::vector::{Arithmetic, LANES, Lanes, Vector, sum};
-use super::{Level, dispatch};
+use super::{Level, Simd, dispatch};
 
 dispatch! {
     /// eˣ of every number, for x ≤ 700.
@@ -64,9 +64,9 @@ fn in_singles<V: Vector>(x: &mut [[Lanes; 2]], f: impl Fn(V::Singles) -> V::Sing
 /// As many multiply-adds as possible at once, for the peak of a core: `rounds` of them in each of so many numbers as the
 /// answer says, and their sum.
 pub fn multiply_add(level: Level, rounds: usize) -> (usize, f64) {
-    match level {
-        Level::Avx512 => (LANES * MANY, multiply_add_many(level, rounds)),
-        Level::Avx2 | Level::Plain => (LANES * FEW, multiply_add_few(level, rounds)),
+    match level.simd() {
+        Simd::Avx512 => (LANES * MANY, multiply_add_many(level, rounds)),
+        Simd::Avx2 | Simd::Plain => (LANES * FEW, multiply_add_few(level, rounds)),
     }
 }
 

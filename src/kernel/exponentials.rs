@@ -120,7 +120,7 @@ mod tests {
     fn every_level_gives_the_same_bits() {
         let lengths = (0..4 * LANES).chain([CHUNK - 1, CHUNK]);
         for (chunk, n) in (0..).zip(lengths) {
-            let plain = filled(Level::Plain, &generators(chunk), n);
+            let plain = filled(Level::PLAIN, &generators(chunk), n);
             let divided = |level| {
                 let mut values: Vec<f64> = plain.0.iter().map(|&bits| f64::from_bits(bits)).collect();
                 divide(level, &mut values, 3.7);
@@ -128,7 +128,7 @@ mod tests {
             };
             for level in available() {
                 assert_eq!(filled(level, &generators(chunk), n), plain, "{level:?}, n {n}");
-                assert_eq!(divided(level), divided(Level::Plain), "{level:?}, n {n}");
+                assert_eq!(divided(level), divided(Level::PLAIN), "{level:?}, n {n}");
             }
         }
     }

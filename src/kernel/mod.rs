@@ -4,12 +4,13 @@
 //! The weights of a draw are the same bits at all three ([`exponentials`]).
 
 // `unsafe` is for CPU features alone: intrinsics in `vector`, and calls of functions compiled for a feature in
-// `dispatch!`, which come after `Level::detected` has found it.
+// `dispatch!`, for which a `Level` is the proof that the CPU has it.
 #![allow(unsafe_code)]
 
 pub mod elementary;
 pub mod exponentials;
 pub mod lanes;
+mod level;
 pub mod log_sums;
 pub mod mixture;
 pub mod products;
@@ -18,62 +19,10 @@ pub mod sparse;
 pub mod triangle;
 mod vector;
 
-use std::sync::OnceLock;
-
 use ndarray::ArrayView2;
 
+pub use level::{Level, Simd, available};
 pub use vector::{Arithmetic, LANES, Lanes, Line, SINGLES, Scalar};
-
-/// Which machine code the kernels run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub enum Level {
-    Plain,
-    Avx2,
-    Avx512,
-}
-
-static LEVEL: OnceLock<Level> = OnceLock::new();
-
-impl Level {
-    /// The best level this CPU has.
-    pub fn detected() -> Level {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            if avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
-                return Level::Avx512;
-            }
-            if avx2 {
-                return Level::Avx2;
-            }
-        }
-        Level::Plain
-    }
-
-    /// The level of this process.
-    pub fn current() -> Level {
-        *LEVEL.get_or_init(Level::detected)
-    }
-
-    /// Pins the level, before any kernel has run. `Err` says what the CPU has.
-    pub fn pin(self) -> Result<(), Level> {
-        if self > Level::detected() {
-            return Err(Level::detected());
-        }
-        match *LEVEL.get_or_init(|| self) {
-            level if level == self => Ok(()),
-            level => Err(level),
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Plain => "plain",
-            Level::Avx2 => "avx2",
-            Level::Avx512 => "avx512",
-        }
-    }
-}
 
 /// Compiles the body of a kernel for every level: `dispatch! { fn name(args) -> ret = body }` makes `name(level, args)`
 /// out of `body::<V: Vector>(args)`. `fn name[T, L](args)` is for numbers of any format, and its body
@@ -102,12 +51,11 @@ macro_rules! dispatch {
                 ) $(-> $ret)? {
                     $body::<$crate::kernel::vector::Avx2 $(, $family)? $(, $number, $lanes)?>($($arg),*)
                 }
-                // SAFETY: a level above plain is only ever obtained through `Level::detected` and `Level::pin`,
-                // which have seen the features of this CPU.
-                match level {
-                    $crate::kernel::Level::Avx512 => return unsafe { avx512::<$($family,)? $($number, $lanes)?>($($arg),*) },
-                    $crate::kernel::Level::Avx2 => return unsafe { avx2::<$($family,)? $($number, $lanes)?>($($arg),*) },
-                    $crate::kernel::Level::Plain => {}
+                // SAFETY: there is no level but those that `Level::detected` has found on this CPU.
+                match level.simd() {
+                    $crate::kernel::Simd::Avx512 => return unsafe { avx512::<$($family,)? $($number, $lanes)?>($($arg),*) },
+                    $crate::kernel::Simd::Avx2 => return unsafe { avx2::<$($family,)? $($number, $lanes)?>($($arg),*) },
+                    $crate::kernel::Simd::Plain => {}
                 }
             }
             let _ = level;
@@ -195,9 +143,4 @@ pub fn load(values: &[f64], g: usize) -> Lanes {
             lanes
         }
     }
-}
-
-/// Every level this CPU can run.
-pub fn available() -> impl Iterator<Item = Level> {
-    [Level::Plain, Level::Avx2, Level::Avx512].into_iter().filter(|&l| l <= Level::detected())
 }

@@ -278,7 +278,7 @@ mod tests {
             let lines = |x: &dyn Fn(usize) -> f64| (0..n).map(|i| Line([x(i); LANES])).collect::<Vec<_>>();
             let mut slopes = lines(&margin);
             let loss = loss_and_slope::<F, f64, LANES>(
-                Level::Plain,
+                Level::PLAIN,
                 &mut slopes,
                 &lines(&|i| u[i]),
                 &lines(&|i| t[i]),

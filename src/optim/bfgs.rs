@@ -546,11 +546,11 @@ mod tests {
     /// In doubles alone, or with the first part of the way in singles.
     fn minimise(bowl: &mut Bowl, starts: Vec<Vec<f64>>, singles: bool) -> Vec<Minimum> {
         let stages = if singles {
-            approach::<f32, SINGLES>(Level::Plain, bowl, starts, &settings())
+            approach::<f32, SINGLES>(Level::PLAIN, bowl, starts, &settings())
         } else {
             starts.into_iter().map(Stage::start).collect()
         };
-        minimise_block::<f64, LANES>(Level::Plain, bowl, stages, &settings())
+        minimise_block::<f64, LANES>(Level::PLAIN, bowl, stages, &settings())
     }
 
     /// More searches than seats, of different lengths; each ends at a minimum, and as it would alone.
@@ -587,7 +587,7 @@ mod tests {
     /// The way in singles leads into the basin that doubles would find, nearly to its bottom, and leaves little to do.
     #[test]
     fn singles_lead_where_doubles_would() {
-        let stages = approach::<f32, SINGLES>(Level::Plain, &mut Bowl::default(), starts(), &settings());
+        let stages = approach::<f32, SINGLES>(Level::PLAIN, &mut Bowl::default(), starts(), &settings());
         let minima = minimise(&mut Bowl::default(), starts(), false);
         let in_two = minimise(&mut Bowl::default(), starts(), true);
         for ((stage, minimum), end) in stages.iter().zip(&minima).zip(&in_two) {

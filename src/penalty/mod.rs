@@ -163,7 +163,7 @@ mod tests {
 
     fn value(g: &Penalty, beta: f64) -> (f64, f64) {
         let mut slope = [Line::<f64, LANES>::default()];
-        let smooth = g.penalise(Level::Plain, 0.3, &[Line([beta; LANES])], &mut slope)[0];
+        let smooth = g.penalise(Level::PLAIN, 0.3, &[Line([beta; LANES])], &mut slope)[0];
         (smooth + 0.3 * g.kink() * beta.abs(), slope[0][0] + 0.3 * g.kink() * beta.signum())
     }
 

@@ -20,7 +20,7 @@ fn version() -> String {
 
 /// The SIMD levels that round alike.
 pub fn simd_class(level: &str) -> &'static str {
-    if level == Level::Plain.name() { "plain" } else { "avx2, avx512" }
+    if level == Level::PLAIN.name() { "plain" } else { "avx2, avx512" }
 }
 
 /// Why draws cannot be added to those of this study, if they cannot.
@@ -132,7 +132,7 @@ pub fn resume(folder: &Path, shelf: Shelf, ours: &Identity, study: &Study) -> Re
         kept.damaged.push(why);
     } else if study.experiment.path.is_none() && !manifest.samples.is_empty() {
         let samples = store::samples_of(folder).and_then(|file| Samples::open(&file))?;
-        kept = kept.with_base(samples, manifest.draws as u64);
+        kept = kept.with_base(samples, manifest.draws as u64)?;
     }
     Ok(Resumed::From(Box::new(kept)))
 }

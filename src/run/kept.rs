@@ -102,11 +102,13 @@ impl Kept {
     }
 
     /// The draws of a finished run of `draws` draws a round are there too.
-    pub fn with_base(mut self, samples: Samples, draws: u64) -> Kept {
+    pub fn with_base(mut self, samples: Samples, draws: u64) -> Result<Kept> {
         let (sender, rows) = sync_channel(AHEAD);
-        std::thread::spawn(move || samples.each(|repeat, sample| sender.send((repeat, sample)).is_ok()));
+        let read = move || samples.each(|repeat, sample| sender.send((repeat, sample)).is_ok());
+        let failed = |e| Error::Failed(format!("cannot start a thread: {e}"));
+        std::thread::Builder::new().spawn(read).map_err(failed)?;
         self.base = Some(Base { draws, rows, next: None });
-        self
+        Ok(self)
     }
 
     fn content<T: Bytes>(&mut self, entry: &Entry) -> Result<T> {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::quoted;
 use crate::bayes::convergence::{Convergence, effective_sizes};
-use crate::math::{mean, quantile_sorted, sd};
+use crate::math::{largest, mean, quantile_sorted, sd};
 
 /// Quantiles of a summary.
 pub const QUANTILES: [f64; 5] = [0.025, 0.1, 0.5, 0.9, 0.975];
@@ -31,6 +31,12 @@ impl Summary {
     /// Values that are not numbers (failed draws) are left out.
     pub fn of(parameter: &str, mut values: Vec<f64>) -> Summary {
         values.retain(|v| v.is_finite());
+        let unit = unit(values.iter());
+        values.iter_mut().for_each(|v| *v /= unit);
+        Summary::of_numbers(parameter, values).times(unit)
+    }
+
+    fn of_numbers(parameter: &str, mut values: Vec<f64>) -> Summary {
         values.sort_unstable_by(f64::total_cmp);
         let n = values.len() as f64;
         let (mean, sd) = (mean(&values), sd(&values));
@@ -86,7 +92,12 @@ impl Summary {
 
     /// Draws with weights that sum to 1 (self-normalised importance sampling); errors by the delta method.
     pub fn weighted(parameter: &str, draws: &[(f64, f64)]) -> Summary {
-        let mut sorted = draws.to_vec();
+        let unit = unit(draws.iter().map(|(v, _)| v));
+        let scaled = draws.iter().map(|(v, w)| (v / unit, *w)).collect();
+        Summary::weighted_numbers(parameter, scaled).times(unit)
+    }
+
+    fn weighted_numbers(parameter: &str, mut sorted: Vec<(f64, f64)>) -> Summary {
         sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let expectation = |f: &dyn Fn(f64) -> f64| sorted.iter().map(|(v, w)| w * f(*v)).sum::<f64>();
         let error =
@@ -119,6 +130,14 @@ impl Summary {
         }
     }
 
+    /// The summary of so many times the values.
+    fn times(mut self, unit: f64) -> Summary {
+        let numbers = [&mut self.mean, &mut self.sd, &mut self.mcse_mean, &mut self.mcse_sd];
+        let quantiles = self.quantiles.iter_mut().chain(&mut self.mcse_quantiles);
+        numbers.into_iter().chain(quantiles).for_each(|number| *number *= unit);
+        self
+    }
+
     /// `summary.csv`.
     pub fn table(summaries: &[Summary]) -> String {
         let labels = ["q2.5", "q10", "q50", "q90", "q97.5"];
@@ -149,6 +168,14 @@ pub fn worth(chains: &[f64], values: &[f64]) -> f64 {
     let mut first = 0;
     let parts: Vec<Part> = ends.map(|end| values[std::mem::replace(&mut first, end)..end].to_vec()).collect();
     Convergence::of(&parts).ess_bulk
+}
+
+/// A power of two, in units of which fourth powers of values neither overflow nor vanish: 1 but for very large or small ones.
+fn unit<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
+    match largest(values) {
+        0.0 | 1e-60..=1e60 => 1.0,
+        size => libm::exp2(libm::log2(size).floor().clamp(-1000.0, 1000.0)),
+    }
 }
 
 /// What is not a number is worse than any that is.
@@ -200,6 +227,17 @@ mod tests {
         );
         let twice = Summary::of_chains("x", &[vec![independent.clone()], vec![independent]]);
         assert!(twice.convergence.unwrap().ess_bulk < 800.0, "of the worst repeat, not of all");
+    }
+
+    #[test]
+    fn values_of_any_scale_have_a_summary() {
+        let plain = Summary::of("x", vec![1.0, -2.0, 3.0]);
+        for unit in [libm::exp2(-990.0), libm::exp2(-400.0), libm::exp2(400.0), libm::exp2(1000.0)] {
+            assert_eq!(
+                Summary::of("x", [1.0, -2.0, 3.0].map(|v| v * unit).to_vec()),
+                plain.clone().times(unit)
+            );
+        }
     }
 
     #[test]

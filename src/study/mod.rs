@@ -2,10 +2,12 @@
 
 mod checks;
 mod load;
+mod memory;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use load::{Rows, Sources};
+pub use memory::Need;
 
 use crate::config::{Complaint, Document, Problem, Scalar, nearest, printable};
 use crate::data::Dataset;

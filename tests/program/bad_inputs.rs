@@ -68,7 +68,8 @@ fn refused(place: &Place, case: &str, args: &[&str], says: &[&str]) -> Ended {
     }
     assert!(ended.stderr.ends_with('\n'), "{case}: {:?}", ended.stderr);
     assert_eq!(place.list("."), before, "{case}: something was written");
-    assert!(ended.took < Duration::from_secs(5), "{case}: {:?}", ended.took);
+    // A loaded machine takes its time, and what hangs takes far more.
+    assert!(ended.took < Duration::from_secs(60), "{case}: {:?}", ended.took);
     ended
 }
 

@@ -9,10 +9,16 @@ mod cli;
 mod directions;
 mod docs;
 mod facts;
+#[cfg(target_os = "linux")]
+mod faults;
 #[cfg(unix)]
 mod fetch;
 mod formats;
+mod fuzz;
+mod hard_data;
 mod matrix;
+#[cfg(target_os = "linux")]
+mod memory;
 mod methods;
 mod metrics;
 #[cfg(unix)]
@@ -31,6 +37,7 @@ mod samples;
 #[cfg(unix)]
 mod scale;
 mod scaling;
+mod security;
 mod support;
 mod tables;
 mod tempfile;

@@ -120,7 +120,7 @@ fn digest(bytes: &[u8]) -> String {
 
 /// The levels that give the same bits.
 fn class(level: Level) -> &'static str {
-    if level == Level::Plain { "plain" } else { "vector" }
+    if level == Level::PLAIN { "plain" } else { "vector" }
 }
 
 fn recorded() -> BTreeMap<String, Outcome> {

@@ -195,7 +195,7 @@ fn a_finished_run_is_given_more() {
     let fewer = place.npl(&["run", "m.toml", "--resume"]);
     assert!(fewer.code == Some(2) && fewer.stderr.contains("never taken away"), "{}", fewer.stderr);
     let simd = place.npl(&["run", "m.toml", "--set", "sampler.B=400", "--resume", "--simd", "plain"]);
-    if npl::kernel::Level::detected() != npl::kernel::Level::Plain {
+    if npl::kernel::Level::detected() != npl::kernel::Level::PLAIN {
         assert!(simd.code == Some(2) && simd.stderr.contains("SIMD"), "{}", simd.stderr);
     }
 }

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub struct TempDir(PathBuf);
@@ -12,12 +13,31 @@ pub struct TempDir(PathBuf);
 /// A new folder. Another process, or one that died, may have left one of the same name: then the next.
 pub fn tempdir() -> io::Result<TempDir> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static SWEEP: Once = Once::new();
+    SWEEP.call_once(sweep);
     loop {
         let name = format!("npl-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         match fs::create_dir(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made.map(|()| TempDir(path)),
+        }
+    }
+}
+
+/// Removes the folders of processes that were killed.
+fn sweep() {
+    let processes = Path::new("/proc");
+    let dead = |name: &str| {
+        let id = name.strip_prefix("npl-").and_then(|rest| rest.split_once('-')).map(|(id, _)| id);
+        id.is_some_and(|id| id.parse::<u32>().is_ok() && !processes.join(id).exists())
+    };
+    if !processes.join("self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(dead) {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }

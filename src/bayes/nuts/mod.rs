@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::thread::Builder;
 
 use self::chain::Chain;
 use self::tree::Transition;
@@ -59,8 +60,9 @@ impl Chains<'_> {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..chains).map(|_| mpsc::channel()).unzip();
         let senders: Vec<_> = senders.into_iter().map(|s| Mutex::new(Some(s))).collect();
         std::thread::scope(|scope| {
+            let mut started = 0;
             for _ in 0..self.threads.min(chains) {
-                scope.spawn(|| {
+                let worker = || {
                     loop {
                         let place = next.fetch_add(1, Ordering::Relaxed);
                         let Some(sender) = senders.get(place) else { break };
@@ -72,7 +74,13 @@ impl Chains<'_> {
                             let _ = sender.send(Err(error));
                         }
                     }
-                });
+                };
+                started += usize::from(Builder::new().spawn_scoped(scope, worker).is_ok());
+            }
+            if started == 0 {
+                return Err(Error::Failed(
+                    "cannot start a thread: the system has no more, or no memory".into(),
+                ));
             }
             let mut chains = receivers.into_iter();
             let outcome = chains.try_for_each(|chain| chain.into_iter().try_for_each(|step| sink(step?)));

@@ -787,7 +787,7 @@ mod tests {
 
     #[test]
     fn avx2_and_avx512_give_the_same_bits() {
-        let levels: Vec<_> = available().filter(|&l| l != crate::kernel::Level::Plain).collect();
+        let levels: Vec<_> = available().filter(|&l| l != crate::kernel::Level::PLAIN).collect();
         let (x, w, mixture) = example(3, 1);
         let panel = Panel::new(x.view());
         let bits: Vec<Vec<u64>> = levels

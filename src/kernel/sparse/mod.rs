@@ -208,7 +208,7 @@ mod tests {
     fn avx2_and_avx512_give_the_same_bits() {
         let x = rows();
         let bits: Vec<Vec<u64>> = available()
-            .filter(|&l| l != Level::Plain)
+            .filter(|&l| l != Level::PLAIN)
             .map(|level| {
                 let mut ledger = Ledger::new(10, D);
                 let value = pass(level, &x, &expand(level, &mixture(10, 0.4, 2)), true, &mut ledger);

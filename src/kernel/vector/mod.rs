@@ -399,7 +399,7 @@ mod tests {
                 assert!(worst(minus_ln_all, level, minus_log, points) < 4.0 * f64::EPSILON, "{level:?}");
                 assert_eq!(
                     of(minus_ln_all, level, points),
-                    of(minus_ln_all, Level::Plain, points),
+                    of(minus_ln_all, Level::PLAIN, points),
                     "{level:?}"
                 );
             }

@@ -150,7 +150,8 @@ impl Gmm {
         for c in 0..k {
             let mass = sums.mass(c, d);
             total += mass;
-            theta[c] = mass;
+            // The ledger of sparse rows takes away what it has added: of a component without rows a rounding error is left.
+            theta[c] = mass.max(0.0);
             let mut count = mass;
             if let Some(p) = self.penalty {
                 count += 2.0 * p.shape;

@@ -429,7 +429,7 @@ mod tests {
             let panel = Panel::with_ones(x.view(), 1);
             assert!(Metric::apply_block::<Logistic>(
                 &[&metric],
-                Level::Plain,
+                Level::PLAIN,
                 &panel,
                 &[&mass],
                 &[far],
@@ -438,7 +438,7 @@ mod tests {
             let mut h = Array2::<f64>::zeros((d + 1, d + 1));
             for i in 0..n {
                 let row: Vec<f64> = x.row(i).iter().copied().chain([1.0]).collect();
-                let weight = curvatures_at::<Logistic>(Level::Plain, &[margins[i]], &[mass[i]], far)[0];
+                let weight = curvatures_at::<Logistic>(Level::PLAIN, &[margins[i]], &[mass[i]], far)[0];
                 for j in 0..=d {
                     for k in 0..=d {
                         h[[j, k]] += weight * row[j] * row[k];
@@ -473,7 +473,7 @@ mod tests {
                 let step = to - at;
                 let loss = softplus(at)
                     + sigma * step
-                    + 0.5 * curvatures_at::<Logistic>(Level::Plain, &[at], &[1.0], true)[0] * step * step;
+                    + 0.5 * curvatures_at::<Logistic>(Level::PLAIN, &[at], &[1.0], true)[0] * step * step;
                 assert!(loss >= softplus(to) - 1e-12, "loss from {at} to {to}");
                 let bound = touch + slope * step + 0.5 * model.majorant(at) * step * step;
                 assert!(bound >= penalty(to, &mut 0.0) - 1e-12, "penalty from {at} to {to}");

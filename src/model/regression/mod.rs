@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Block, Context, Model, Response, Search, Support};
-use crate::config::{Complaint, Gamma, Positive, complaint};
+use crate::config::{Complaint, Gamma, Positive, brief, complaint};
 use crate::data::Dataset;
 use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{Level, Line, Scalar};
@@ -109,7 +109,8 @@ impl Config {
         };
         if let Some(y) = y.iter().find(|&&y| !F::RESPONSE.admits(y)) {
             let classes = if F::RESPONSE == Response::Binary { "; see `data.classes`" } else { "" };
-            let message = format!("cannot have a response {y}: it must be {}{classes}", F::RESPONSE.what());
+            let message =
+                format!("cannot have a response {}: it must be {}{classes}", brief(*y), F::RESPONSE.what());
             return Err(vec![complaint("", message)]);
         }
         if self.intercept_prior.is_some_and(|(mean, _)| !mean.is_finite()) {
@@ -432,7 +433,7 @@ fn test_model(d: usize, penalty: Penalty) -> Regression<super::Logistic> {
         tolerance: 1e-3,
         change: None,
         max_iterations: 1000,
-        level: Level::Plain,
+        level: Level::PLAIN,
         block: 16,
         metric: OnceLock::new(),
         prior: false,

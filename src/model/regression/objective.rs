@@ -515,7 +515,7 @@ mod tests {
         for (scale, fits) in [(1.0, true), (1e3, true), (1e6, false), (1e-6, false), (0.0, true)] {
             let mut data = data(20, 2);
             (0..20).for_each(|i| data.x[[i, 1]] *= scale);
-            let (f, model) = (Measure::empirical(&data), model(2, Level::Plain));
+            let (f, model) = (Measure::empirical(&data), model(2, Level::PLAIN));
             let suits = Objective::of_observed(&model, &Shared::Unknown, &[&f]).suits_singles();
             assert_eq!(suits, fits, "{scale}");
         }

@@ -1,0 +1,78 @@
+//! What a run will need of the memory, before any draw is made.
+
+use super::{Study, Trial};
+use crate::data::memory::{bytes, free, resident};
+use crate::error::{Error, Result};
+use crate::samples::STRIP;
+
+/// The program itself, and what else is small.
+const PROGRAM: f64 = 1e7;
+
+/// Bytes that a run needs at one time, by what they are for.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// Rows of both parts, their layout for the kernels, and what they are split from.
+    pub data: f64,
+    /// Weights and pseudo-samples of the draws that are in the making, and draws that wait to be written.
+    pub draws: f64,
+    /// The table of draws, a strip of columns at a time, for the summary.
+    pub summary: f64,
+}
+
+impl Need {
+    pub fn new(study: &Study, trial: &Trial, threads: usize) -> Need {
+        let parameters = study.parameters(trial).len() as f64;
+        let block = trial.model.block_size();
+        let waiting = (4 * threads * block) as f64 * parameters;
+        let pseudo = (threads * block) as f64 * pseudo_cells(trial);
+        // A path holds the draws of one setting.
+        let rounds = if study.experiment.path.is_some() { 1 } else { study.rounds() };
+        let table = 8.0 * study.draws() as f64 * rounds as f64 * parameters;
+        Need {
+            data: 8.0 * data_cells(study, trial),
+            draws: 8.0 * (weights(study, trial, threads) + waiting + pseudo),
+            summary: table.min(STRIP as f64),
+        }
+    }
+
+    pub fn total(&self) -> f64 {
+        self.data + self.draws + self.summary + PROGRAM
+    }
+
+    /// That it fits into what the machine, a limit on this process or `--max-memory` leaves.
+    pub fn fits(&self, threads: usize) -> Result<()> {
+        let allowed = (free() + resident()) as f64;
+        if self.total() <= allowed {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "this run needs about {} of memory ({} for the data, {} for draws in the making on {threads} threads), and {} are \
+             allowed or free; fewer --threads need less, and so do `data.rows` and `data.columns`; --max-memory allows more \
+             where it was given",
+            bytes(self.total()),
+            bytes(self.data),
+            bytes(self.draws),
+            bytes(allowed)
+        )))
+    }
+}
+
+fn data_cells(study: &Study, trial: &Trial) -> f64 {
+    let rows = trial.train.n() + trial.test.as_ref().map_or(0, |test| test.n());
+    let width = trial.train.d() + usize::from(trial.train.y.is_some());
+    let copies = if study.experiment.data.split.is_some() { 3 } else { 2 };
+    copies as f64 * rows as f64 * width as f64
+}
+
+/// Weights of the draws that are in the making; those of a regression are there by response too, in doubles and singles.
+fn weights(study: &Study, trial: &Trial, threads: usize) -> f64 {
+    let block = trial.model.block_size().min(study.draws().div_ceil(2 * threads));
+    let vectors = if trial.train.y.is_some() { 5 } else { 1 };
+    (threads * block * vectors) as f64 * trial.train.n() as f64
+}
+
+/// Numbers behind the pseudo-samples of a draw: weights, and rows where they are not those of the data.
+fn pseudo_cells(trial: &Trial) -> f64 {
+    let columns = if trial.train.y.is_some() { 0 } else { trial.train.d() };
+    trial.prior.pseudo_samples(trial.train.mass()) * (columns + 3) as f64
+}

@@ -1,0 +1,304 @@
+//! What strangers may have written, changed at random: readers answer or refuse, and what they answer holds together. Every file of
+//! `fuzz/corpus` is tried, and a few changes of each; `NPL_FUZZ_SECONDS=600 cargo test --release --test program fuzz::` goes on
+//! for as long with each target. What brings one down is kept in the corpus of its target, and tried ever after.
+
+use std::any::Any;
+use std::fs;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use npl::bytes::Bytes;
+use npl::config::Document;
+use npl::data::table::{Kind, Table};
+use npl::data::text::{self, Categorical, Rules, Syntax};
+use npl::data::{Format, read};
+use npl::experiment::Experiment;
+use npl::run::Chunk;
+use npl::store::Part;
+use sha2::{Digest, Sha256};
+
+use crate::tempfile::tempdir;
+
+/// Tries some bytes; whether they were accepted.
+type Target = fn(&[u8]) -> bool;
+
+/// Changes of every file of a corpus that are tried each time.
+const CHANGES: u64 = 300;
+/// One input may take so long: none needs a hundredth of it.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// Whatever text is in a document: accepted, it can be written and read again and is the same.
+fn config(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let decoded =
+        |text: &str| -> Option<Experiment> { Document::parse("f.toml", text, &[]).ok()?.decode().ok() };
+    let Some(experiment) = decoded(text) else { return false };
+    let written = toml::to_string(&experiment).expect("what was read can be written");
+    assert_eq!(decoded(&written), Some(experiment), "{written}");
+    true
+}
+
+/// A table has what its width and rows say, and no cell but numbers, known levels and missing ones.
+fn holds_together(table: &Table) {
+    assert_eq!(table.cells.len(), table.rows() * table.width());
+    assert_eq!((table.names.len(), table.kinds.len()), (table.width(), table.width()));
+    assert!(table.names.iter().all(|name| !name.chars().any(char::is_control)), "{:?}", table.names);
+    for (j, kind) in table.kinds.iter().enumerate() {
+        let levels = if let Kind::Levels(levels) = kind { levels.names().len() } else { usize::MAX };
+        assert!(
+            table
+                .column(j)
+                .all(|v| v.is_nan() || v.is_finite() && (levels == usize::MAX || v < levels as f64))
+        );
+    }
+}
+
+fn accepted(read: npl::error::Result<Table>) -> bool {
+    let table = match read {
+        Ok(table) => table,
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.contains("f.dat") && !message.contains('\u{1b}'), "{message:?}");
+            return false;
+        }
+    };
+    holds_together(&table);
+    true
+}
+
+fn rules(syntax: Syntax) -> Rules {
+    Rules { syntax, categorical: Categorical::Auto, missing: vec!["?".into()], ..Rules::default() }
+}
+
+fn csv(bytes: &[u8]) -> bool {
+    let numbers = Rules { categorical: Categorical::Columns(Vec::new()), ..rules(Syntax::Delimited(b',')) };
+    accepted(text::read(bytes, "f.dat", &rules(Syntax::Whitespace)));
+    accepted(text::read(bytes, "f.dat", &numbers));
+    accepted(text::read(bytes, "f.dat", &rules(Syntax::Delimited(b','))))
+}
+
+fn arff(bytes: &[u8]) -> bool {
+    accepted(text::read(bytes, "f.dat", &rules(Syntax::Arff)))
+}
+
+fn file(bytes: &[u8], format: Format) -> npl::error::Result<Table> {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("f.dat");
+    fs::write(&path, bytes).unwrap();
+    read(&path, format, &rules(Syntax::Delimited(b','))).map(|(table, _)| table)
+}
+
+fn idx(bytes: &[u8]) -> bool {
+    let table = file(bytes, Format::Idx);
+    assert!(
+        table.as_ref().map_or(0, |table| table.cells.len()) <= bytes.len(),
+        "cells that no byte is behind"
+    );
+    accepted(table)
+}
+
+/// The bytes as they are, and within a sound gzip file.
+fn gzip(bytes: &[u8]) -> bool {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(bytes).unwrap();
+    let packed = packed.finish().unwrap();
+    accepted(file(&packed, Format::Text));
+    accepted(file(&packed, Format::Idx));
+    accepted(file(bytes, Format::Text))
+}
+
+/// A part is as it was written or none. With a hash that fits, what is in it may still be anything.
+fn part(bytes: &[u8]) -> bool {
+    let found = Part::of_bytes(bytes.to_vec());
+    if let Some(part) = &found {
+        let mut other = bytes.to_vec();
+        other[bytes.len() / 2] ^= 1;
+        assert!(Part::of_bytes(other).is_none());
+        contents(part);
+    }
+    let body = &bytes[..bytes.len().saturating_sub(40)];
+    let mut sealed = [body, &(body.len() as u64).to_le_bytes()].concat();
+    let hash = Sha256::digest(&sealed);
+    sealed.extend_from_slice(&hash);
+    Part::of_bytes(sealed).iter().for_each(contents);
+    found.is_some()
+}
+
+fn contents(part: &Part) {
+    for record in &part.records {
+        let content = part.content(record);
+        let _ = Chunk::of_bytes(content);
+        let _ = Vec::<f64>::of_bytes(content);
+        let _ = Vec::<Vec<f64>>::of_bytes(content);
+    }
+}
+
+/// A target for each kind of file that strangers write.
+const TARGETS: &[(&str, Target)] =
+    &[("config", config), ("csv", csv), ("arff", arff), ("idx", idx), ("gzip", gzip), ("part", part)];
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+}
+
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.retain(|path| path.is_file());
+    paths.sort();
+    paths
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % n.max(1) as u64) as usize
+    }
+}
+
+const WORDS: &[&[u8]] = &[
+    b"\0",
+    b"\xff",
+    b"\n",
+    b"\r",
+    b",",
+    b"\"",
+    b"'",
+    b"1e999",
+    b"nan",
+    b"-",
+    b"\x1b[2J",
+    b"[",
+    b"{",
+    b"}",
+    b"=",
+    b"?",
+    b"@data\n",
+    b"99999999999999999999",
+    b"\xef\xbb\xbf",
+    b"\xff\xff\xff\xff",
+    b"@attribute a {",
+    b"1e-400",
+    b"\\",
+    b"%",
+    b"\xe2\x80\xae",
+];
+
+/// A few changes of some bytes, or pieces of another file among them.
+fn changed(bytes: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..1 + dice.below(4) {
+        let at = dice.below(bytes.len() + 1);
+        let end = (at + 1 + dice.below(16)).min(bytes.len());
+        match dice.below(7) {
+            0 if at < bytes.len() => bytes[at] = dice.below(256) as u8,
+            1 if at < bytes.len() => bytes[at] ^= 1 << dice.below(8),
+            2 => drop(bytes.drain(at..end)),
+            3 => drop(bytes.splice(at..at, WORDS[dice.below(WORDS.len())].iter().copied())),
+            4 => {
+                let again = bytes[at..end].to_vec();
+                bytes.splice(at..at, again);
+            }
+            5 => {
+                let from = dice.below(other.len() + 1);
+                let to = (from + dice.below(64)).min(other.len());
+                bytes.splice(at..at, other[from..to].iter().copied());
+            }
+            _ => bytes.truncate(at),
+        }
+    }
+    bytes
+}
+
+fn said(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default()
+}
+
+/// Tries an input; what brings the target down is kept.
+fn try_one(name: &str, target: Target, bytes: &[u8]) -> bool {
+    let started = Instant::now();
+    let outcome = catch_unwind(AssertUnwindSafe(|| target(bytes)));
+    let slow = started.elapsed() > SLOW;
+    if let (Ok(accepted), false) = (&outcome, slow) {
+        return *accepted;
+    }
+    let hash: String = Sha256::digest(bytes).iter().take(6).map(|b| format!("{b:02x}")).collect();
+    let path = corpus(name).join(format!("found-{hash}"));
+    fs::write(&path, bytes).unwrap();
+    let why = outcome.err().map_or_else(|| format!("{:?}", started.elapsed()), said);
+    panic!("{}: {why}", path.display());
+}
+
+fn fuzz(name: &str) {
+    let target = TARGETS.iter().find(|(n, _)| *n == name).map(|(_, target)| *target).unwrap();
+    let mut paths = listed(&corpus(name));
+    if name == "config" {
+        let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+        paths.extend([listed(&configs), listed(&configs.join("starters"))].concat());
+    }
+    let files: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+    let sound = files.iter().filter(|bytes| try_one(name, target, bytes)).count();
+    assert!(
+        sound > 0 && sound < files.len() || name == "part",
+        "{name}: {sound} of {} are accepted",
+        files.len()
+    );
+    let seconds =
+        std::env::var("NPL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    let (started, mut dice, mut tried, mut accepted) = (Instant::now(), Dice(1), 0u64, 0u64);
+    // What was accepted is changed further.
+    let mut pool = files;
+    let most = CHANGES * pool.len() as u64;
+    while seconds.map_or(tried < most, |seconds| started.elapsed() < seconds) {
+        let (base, other) = (dice.below(pool.len()), dice.below(pool.len()));
+        let bytes = changed(&pool[base], &pool[other], &mut dice);
+        tried += 1;
+        if bytes.len() < 1 << 16 && try_one(name, target, &bytes) {
+            accepted += 1;
+            if pool.len() < 2000 {
+                pool.push(bytes);
+            }
+        }
+    }
+    println!("{name}: {tried} changed inputs in {:.0?}, {accepted} of them accepted", started.elapsed());
+}
+
+#[test]
+fn experiments_are_read_or_refused() {
+    fuzz("config");
+}
+
+#[test]
+fn delimited_text_is_read_or_refused() {
+    fuzz("csv");
+}
+
+#[test]
+fn arff_is_read_or_refused() {
+    fuzz("arff");
+}
+
+#[test]
+fn idx_is_read_or_refused() {
+    fuzz("idx");
+}
+
+#[test]
+fn compressed_files_are_read_or_refused() {
+    fuzz("gzip");
+}
+
+#[test]
+fn parts_are_as_they_were_written_or_none() {
+    fuzz("part");
+}
