@@ -71,6 +71,17 @@ pub struct Column {
     /// column, which becomes 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sd: Option<f64>,
+    /// `sd` counts in multiples of 1/`unit`: a power of two, 1 but for columns of very large or very small numbers.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub unit: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(unit: &f64) -> bool {
+    *unit == 1.0
 }
 
 impl Preparation {
@@ -83,6 +94,7 @@ impl Preparation {
             level: None,
             mean: 0.0,
             sd: None,
+            unit: 1.0,
         };
         Preparation {
             version: VERSION,
@@ -111,7 +123,7 @@ impl Preparation {
         };
         let known = if raw.is_nan() { column.mean } else { raw };
         match column.sd {
-            Some(sd) if sd > 0.0 => (known - column.mean) / sd,
+            Some(sd) if sd > 0.0 => (known * column.unit - column.mean * column.unit) / sd,
             Some(_) => 0.0,
             None => known,
         }

@@ -676,7 +676,7 @@ pub fn preparation(train: &Frame, recipe: &Recipe) -> Preparation {
     let column = |(j, scale): (usize, &Scale)| {
         let (input, level) = sources[j];
         let sd = scale.standardise.then_some(scale.sd);
-        Column { name: train.columns[j].clone(), input, level, mean: scale.mean, sd }
+        Column { name: train.columns[j].clone(), input, level, mean: scale.mean, sd, unit: scale.unit }
     };
     let dropped = |column: &Column| recipe.constant == Constant::Drop && column.sd == Some(0.0);
     let columns = train.scales(recipe).iter().enumerate().map(column).filter(|c| !dropped(c)).collect();

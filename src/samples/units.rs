@@ -70,7 +70,10 @@ impl Samples {
                 let sd = column.sd.filter(|sd| *sd > 0.0);
                 let divided = if column.level.is_none() { preparation.divide.unwrap_or(1.0) } else { 1.0 };
                 let (scale, share) = match of_data {
-                    true => (1.0 / (divided * sd.unwrap_or(1.0)), sd.map_or(0.0, |sd| -column.mean / sd)),
+                    true => {
+                        let unit = sd.map_or(1.0, |sd| column.unit / sd);
+                        (unit / divided, if sd.is_some() { -column.mean * unit } else { 0.0 })
+                    }
                     false => (1.0, 0.0),
                 };
                 changes.push(Change { place, scale, share });
