@@ -79,7 +79,7 @@ fn levels_and_classes_are_nothing_but_names() {
     let row = |i: usize| format!("\"{}\",{}\n", NAMES[i % 8], i % 2);
     place.write("d.csv", format!("c,y\n{}", (0..64).map(row).collect::<String>()));
     let text = "name = \"f\"\nseed = 1\nsampler.B = 5\nmodel.logistic = { penalty = \"ridge\", gamma = 1.0 }\n\
-                data = { train = \"d.csv\", target = \"y\", categorical = [\"c\"] }\n";
+                data = { train = \"d.csv\", target = \"y\", categorical = [\"c\"], dummies = \"keep_all\" }\n";
     place.write("e.toml", text);
     place.ok(&["run", "e.toml"]).assert_decent("run");
     place.ok(&["check", "e.toml"]).assert_decent("check");
