@@ -40,6 +40,8 @@ pub enum Purpose {
     VariationalDraw = 11,
     /// Draws from the proposal of importance sampling.
     Proposal = 12,
+    /// The weight of a penalty in a draw.
+    PenaltyWeight = 16,
 }
 
 impl Purpose {
