@@ -89,6 +89,13 @@ pub struct DataConfig {
     /// only known that none came before it. Left out: all are events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
+    /// Offset of a regression: a column of numbers that are added to the linear predictor, with coefficient 1. Left out: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<String>,
+    /// Exposure of a regression: a column of numbers above 0 whose logarithms are an offset, so that under a log link they
+    /// multiply the mean. Left out: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<String>,
     /// Case weights: a column, by name or by number from 1, with the number of observations that each training row stands
     /// for. Left out: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +123,7 @@ pub struct DataConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<SimulatedResponse>,
     /// Columns to use, by name or by number from 1; others are not read and may hold anything. Left out: all but the
-    /// response, weight, cluster and stratum.
+    /// response, event, offset, exposure, weight, cluster and stratum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
     /// Names of all columns of the file, where it has no header.
@@ -262,6 +269,91 @@ pub enum SimulatedResponse {
     Poisson(BTreeMap<String, f64>),
     /// Weibull survival times, censored at a given time.
     Weibull(SimulatedSurvival),
+    /// Normal with mean Σ βⱼxⱼ.
+    Linear(SimulatedNumbers),
+    /// Negative binomial counts with mean exp(Σ βⱼxⱼ).
+    NegativeBinomial(SimulatedCounts),
+    /// Gamma with mean exp(Σ βⱼxⱼ).
+    Gamma(SimulatedGamma),
+    /// Beta with mean 1/(1 + exp(−Σ βⱼxⱼ)).
+    Beta(SimulatedBeta),
+    /// Ordered classes.
+    Ordered(SimulatedOrdered),
+    /// One of several classes.
+    Multinomial(SimulatedClasses),
+    /// Exponential survival times, censored at a given time.
+    Exponential(SimulatedExponential),
+}
+
+/// y = Σ βⱼxⱼ + σ z with z ~ N(0, 1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedNumbers {
+    /// Coefficients by column, the others are 0.
+    pub beta: BTreeMap<String, f64>,
+    /// The standard deviation σ.
+    pub sigma: Positive,
+}
+
+/// Counts with mean μ and variance μ + α μ².
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedCounts {
+    /// Coefficients by column, the others are 0.
+    pub beta: BTreeMap<String, f64>,
+    /// The dispersion α.
+    pub dispersion: Positive,
+}
+
+/// Numbers above 0 with mean μ and variance μ²/k.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedGamma {
+    /// Coefficients by column, the others are 0.
+    pub beta: BTreeMap<String, f64>,
+    /// The shape k.
+    pub shape: Positive,
+}
+
+/// Numbers between 0 and 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedBeta {
+    /// Coefficients by column, the others are 0.
+    pub beta: BTreeMap<String, f64>,
+    /// The precision: the sum of both parameters of the density.
+    pub precision: Positive,
+}
+
+/// P(y ≤ k) = 1/(1 + exp(Σ βⱼxⱼ − cₖ₊₁)).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedOrdered {
+    /// Coefficients by column, the others are 0.
+    pub beta: BTreeMap<String, f64>,
+    /// Cut points, in order; there is one class more.
+    pub cut: Vec<f64>,
+}
+
+/// P(y = k) ∝ exp(Σ βₖⱼxⱼ).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedClasses {
+    /// The class whose coefficients are 0.
+    pub base: String,
+    /// Coefficients by class and column, the others are 0.
+    pub beta: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+/// log T = Σ βⱼxⱼ + log E with E ~ Exp(1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedExponential {
+    /// Coefficients by column, the others are 0.
+    pub beta: BTreeMap<String, f64>,
+    /// Times beyond this are censored there. Left out: none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored_at: Option<Positive>,
 }
 
 /// log T = Σ βⱼxⱼ + log E/k with E ~ Exp(1).
@@ -390,10 +482,16 @@ pub enum Metric {
     /// Mean squared error of the predictive mean of the response: of the probability of a 1, eq. (E.12), where it is 0 or 1, else
     /// in its own unit.
     Mse,
-    /// Per cent of test responses predicted by a predictive probability above ½, eq. (E.13).
+    /// Per cent of test responses predicted by a predictive probability above ½, eq. (E.13); of several classes, by the
+    /// largest.
     Accuracy,
     /// Per cent of coefficients whose posterior mean is below epsilon in absolute value.
     Sparsity,
+    /// Area under the curve of true against false positives, for a response 0 or 1: how often the probability of a 1 is higher
+    /// for a response 1 than for a response 0. Computed only where it is named.
+    Auc,
+    /// −LPPD of a response that is a class. Computed only where it is named.
+    LogLoss,
 }
 
 /// What is written to the run directory.

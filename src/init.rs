@@ -106,8 +106,10 @@ impl Init {
                 }
                 Source::Dist(dist) => {
                     out.iter_mut().for_each(|e| *e = variate(dist, rng));
-                    if block.support == Support::Simplex {
-                        normalise(out);
+                    match block.support {
+                        Support::Simplex => normalise(out),
+                        Support::Ordered => out.sort_unstable_by(f64::total_cmp),
+                        _ => {}
                     }
                 }
             }
@@ -126,12 +128,13 @@ pub fn default_dist(block: &Block) -> Dist {
     match block.support {
         Support::Simplex => Dist::Dirichlet(Positive::new(1.0).expect("positive")),
         Support::Location | Support::Positive => Dist::Data,
-        Support::Real => Dist::Normal((0.0, Positive::new(1.0).expect("positive"))),
+        Support::Scale => Dist::LogNormal((0.0, Positive::new(0.5).expect("positive"))),
+        Support::Real | Support::Ordered => Dist::Normal((0.0, Positive::new(1.0).expect("positive"))),
     }
 }
 
 fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> {
-    use Support::{Location, Positive, Real, Simplex};
+    use Support::{Location, Ordered, Positive, Real, Scale, Simplex};
     let needs =
         |what: &str| Err(format!("{what} cannot start `{}`, which {}", block.name, describe(block.support)));
     match (&dist, block.support) {
@@ -148,13 +151,13 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
         (Dist::Uniform([low, high]), _) if low >= high => {
             Err(format!("uniform from {low} to {high} is empty"))
         }
-        (Dist::Uniform([low, _]), Positive) if *low < 0.0 => {
+        (Dist::Uniform([low, _]), Positive | Scale) if *low < 0.0 => {
             needs("a uniform distribution with negative values")
         }
-        (Dist::Normal(_), Positive) => needs("a normal distribution"),
+        (Dist::Normal(_), Positive | Scale) => needs("a normal distribution"),
         (Dist::Data, _) if train.n() == 0 => Err("`data` needs data, and there are no rows".into()),
         (Dist::Data, Location) => Ok(Source::Rows(Box::new(train.clone()))),
-        (Dist::Data, Real) => needs("a row of the data"),
+        (Dist::Data, Real | Scale | Ordered) => needs("a row of the data"),
         (Dist::Data, Positive) => {
             let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE)).cycle();
             Ok(Source::Fixed(variances.take(block.range.len()).collect()))
@@ -167,7 +170,8 @@ fn describe(support: Support) -> &'static str {
     match support {
         Support::Real => "is no location in the data",
         Support::Location => "takes any real value",
-        Support::Positive => "is positive",
+        Support::Positive | Support::Scale => "is positive",
+        Support::Ordered => "is in order",
         Support::Simplex => "sums to 1",
     }
 }
@@ -176,7 +180,10 @@ fn describe(support: Support) -> &'static str {
 pub fn fits(block: &Block, values: &[f64]) -> Result<(), String> {
     let sum: f64 = values.iter().sum();
     match block.support {
-        Support::Positive if values.iter().any(|&v| v <= 0.0) => {
+        Support::Ordered if values.windows(2).any(|w| w[0] >= w[1]) => {
+            Err(format!("`{}` must be in order, each above the one before it", block.name))
+        }
+        support if support.is_positive() && values.iter().any(|&v| v <= 0.0) => {
             Err(format!("`{}` must be positive", block.name))
         }
         Support::Simplex if values.iter().any(|&v| v < 0.0) || (sum - 1.0).abs() > 1e-6 => {

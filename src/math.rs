@@ -65,6 +65,27 @@ pub fn log_normal_density(x: f64, m: f64, s: f64) -> f64 {
     -0.5 * z * z - libm::log(s) - 0.5 * libm::log(std::f64::consts::TAU)
 }
 
+/// ψ(x) = d log Γ(x)/dx for x > 0: upwards by ψ(x) = ψ(x + 1) − 1/x to where its asymptotic series has all digits.
+pub fn digamma(mut x: f64) -> f64 {
+    let mut sum = 0.0;
+    while x < 10.0 {
+        sum -= 1.0 / x;
+        x += 1.0;
+    }
+    let s = 1.0 / (x * x);
+    let series = s
+        * (1.0 / 12.0
+            - s * (1.0 / 120.0
+                - s * (1.0 / 252.0 - s * (1.0 / 240.0 - s * (1.0 / 132.0 - s * 691.0 / 32760.0)))));
+    sum + libm::log(x) - 0.5 / x - series
+}
+
+/// 1/(1 + e⁻ˣ).
+pub fn expit(x: f64) -> f64 {
+    let e = libm::exp(-x.abs());
+    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
+}
+
 /// log of the normalising constant of a symmetric Dirichlet: log Γ(K a) − K log Γ(a).
 pub fn log_dirichlet_constant(a: f64, k: usize) -> f64 {
     libm::lgamma(a * k as f64) - k as f64 * libm::lgamma(a)
@@ -81,6 +102,18 @@ mod tests {
         assert!((log_sum_exp(&[1000.0, 1000.0]) - (1000.0 + 2f64.ln())).abs() < 1e-12);
         assert!((log_add_exp(-1000.0, -1001.0) - log_sum_exp(&[-1000.0, -1001.0])).abs() < 1e-12);
         assert_eq!(log_add_exp(f64::NEG_INFINITY, f64::NEG_INFINITY), f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn digamma_has_its_known_values_and_is_the_slope_of_log_gamma() {
+        let euler = 0.577_215_664_901_532_9;
+        assert!((digamma(1.0) + euler).abs() < 1e-15);
+        assert!((digamma(0.5) + euler + 2.0 * 2f64.ln()).abs() < 1e-14);
+        for x in [0.01, 0.3, 2.7, 9.99, 10.01, 500.0] {
+            let h = 1e-5 * x;
+            let slope = (libm::lgamma(x + h) - libm::lgamma(x - h)) / (2.0 * h);
+            assert!((digamma(x) / slope - 1.0).abs() < 1e-7, "{x}");
+        }
     }
 
     #[test]

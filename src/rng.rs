@@ -42,6 +42,8 @@ pub enum Purpose {
     Proposal = 12,
     /// Responses of new rows.
     Prediction = 13,
+    /// The weight of a penalty in a draw.
+    PenaltyWeight = 16,
 }
 
 impl Purpose {

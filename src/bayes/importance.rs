@@ -83,15 +83,16 @@ impl Proposal {
 
 /// Whether a proposal reaches all of a block's support, and nothing else.
 fn covers(dist: &Dist, support: Support) -> std::result::Result<(), String> {
-    use Support::{Location, Positive, Real, Simplex};
+    use Support::{Location, Ordered, Positive, Real, Scale, Simplex};
     match (dist, support) {
         (Dist::Dirichlet(_), Simplex)
         | (Dist::Normal(_), Real | Location)
-        | (Dist::LogNormal(_) | Dist::Gamma(_) | Dist::InverseGamma(_), Positive) => Ok(()),
+        | (Dist::LogNormal(_) | Dist::Gamma(_) | Dist::InverseGamma(_), Positive | Scale) => Ok(()),
         (Dist::Uniform([low, high]), Real | Location) if low < high => Ok(()),
-        (Dist::Uniform([low, high]), Positive) if low < high && *low >= 0.0 => Ok(()),
+        (Dist::Uniform([low, high]), Positive | Scale) if low < high && *low >= 0.0 => Ok(()),
         (_, Simplex) => Err("sums to 1: its proposal is a `dirichlet`".into()),
-        (_, Positive) => {
+        (_, Ordered) => Err("is in order, and no proposal is".into()),
+        (_, Positive | Scale) => {
             Err("is positive: its proposal is `log_normal`, `gamma`, `inverse_gamma` or `uniform`".into())
         }
         (_, Real | Location) => Err("takes any value: its proposal is `normal` or `uniform`".into()),

@@ -159,9 +159,14 @@ pub fn diagnostics(report: &Report) -> String {
         seconds(total),
         report.draws() as f64 / total.max(1e-9)
     );
-    for (title, name) in
-        [("LPPD", "lppd"), ("MSE", "mse"), ("accuracy", "accuracy"), ("sparsity", "sparsity")]
-    {
+    for (title, name) in [
+        ("LPPD", "lppd"),
+        ("MSE", "mse"),
+        ("accuracy", "accuracy"),
+        ("sparsity", "sparsity"),
+        ("AUC", "auc"),
+        ("log loss", "log_loss"),
+    ] {
         if let Some(metric) = report.metrics.get(name) {
             out += &format!("  {title:<9} {}\n", over_repeats(metric));
         }

@@ -64,6 +64,8 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
         row("MSE", &metric("mse")),
         row("accuracy %", &metric("accuracy")),
         row("sparsity %", &metric("sparsity")),
+        row("AUC", &metric("auc")),
+        row("log loss", &metric("log_loss")),
         row("seconds", &metric("seconds")),
         row("failed", &|r| r.lost().to_string()),
     ];

@@ -30,6 +30,10 @@ pub struct Dataset {
     pub y: Option<Array1<f64>>,
     /// 1 where the response is the time of an event, 0 where it is censored; `None`: all are events.
     pub event: Option<Array1<f64>>,
+    /// What is added to the linear predictor of each row; `None`: 0.
+    pub offset: Option<Array1<f64>>,
+    /// Names of the classes 0, 1, 2, … of a response that is one of several; empty if it is none, or has no names.
+    pub classes: Vec<String>,
     /// One name per column of `x`.
     pub columns: Vec<String>,
     /// What each row stands for.
@@ -41,7 +45,7 @@ impl Dataset {
         let x = x.into();
         debug_assert_eq!(x.d(), columns.len());
         debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.n()));
-        Dataset { x, y, event: None, columns, design: Design::default() }
+        Dataset { x, y, event: None, offset: None, classes: Vec::new(), columns, design: Design::default() }
     }
 
     /// One column of numbers, named `y`.
@@ -72,6 +76,33 @@ impl Dataset {
         Dataset { event, ..self }
     }
 
+    pub fn with_offset(self, offset: Option<Array1<f64>>) -> Self {
+        Dataset { offset, ..self }
+    }
+
+    pub fn with_classes(self, classes: Vec<String>) -> Self {
+        Dataset { classes, ..self }
+    }
+
+    /// Classes of the response: those with names, or as many as its largest number says.
+    pub fn class_count(&self) -> usize {
+        let largest = self.y.iter().flatten().fold(-1.0f64, |most, y| most.max(*y));
+        if self.classes.is_empty() { (largest + 1.0) as usize } else { self.classes.len() }
+    }
+
+    /// Their names, or their numbers.
+    pub fn class_names(&self) -> Vec<String> {
+        match self.classes.is_empty() {
+            true => (0..self.class_count()).map(|k| k.to_string()).collect(),
+            false => self.classes.clone(),
+        }
+    }
+
+    /// What is added to the linear predictor of row i.
+    pub fn offset(&self, i: usize) -> f64 {
+        self.offset.as_ref().map_or(0.0, |offset| offset[i])
+    }
+
     /// cᵢ: how many observations row i stands for.
     pub fn weight(&self, i: usize) -> f64 {
         self.design.weights().map_or(1.0, |c| c[i])
@@ -93,6 +124,8 @@ impl Dataset {
         Dataset::new(self.x.select(rows), y, self.columns.clone())
             .with_design(self.design.select(rows))
             .with_event(self.event.as_ref().map(|event| event.select(Axis(0), rows)))
+            .with_offset(self.offset.as_ref().map(|offset| offset.select(Axis(0), rows)))
+            .with_classes(self.classes.clone())
     }
 
     /// The rows of both, one set after the other, by the names of the first that has any.
@@ -105,18 +138,24 @@ impl Dataset {
         };
         if std::ptr::eq(some, other) {
             return Dataset::new(some.x.clone(), some.y.clone(), some.columns.clone())
-                .with_event(some.event.clone());
+                .with_event(some.event.clone())
+                .with_offset(some.offset.clone())
+                .with_classes(some.classes.clone());
         }
         let x = first.x.stack(&second.x);
         let both = first.y.as_ref().zip(second.y.as_ref());
         let y = both.map(|(a, b)| ndarray::concatenate(Axis(0), &[a.view(), b.view()]).expect("two vectors"));
-        let event = |data: &Dataset| data.event.clone().unwrap_or_else(|| Array1::ones(data.n()));
-        let censored = first.event.is_some() || second.event.is_some();
-        let events = [event(first), event(second)];
-        let events = censored.then(|| {
-            ndarray::concatenate(Axis(0), &[events[0].view(), events[1].view()]).expect("two vectors")
-        });
-        Dataset::new(x, y, first.columns.clone()).with_event(events)
+        let join = |of: fn(&Dataset) -> Option<&Array1<f64>>, or: f64| {
+            let one = |data: &Dataset| of(data).cloned().unwrap_or_else(|| Array1::from_elem(data.n(), or));
+            let both = || [one(first), one(second)].iter().flatten().copied().collect();
+            (of(first).is_some() || of(second).is_some()).then(both)
+        };
+        let (events, offsets) =
+            (join(|data| data.event.as_ref(), 1.0), join(|data| data.offset.as_ref(), 0.0));
+        Dataset::new(x, y, first.columns.clone())
+            .with_event(events)
+            .with_offset(offsets)
+            .with_classes(first.classes.clone())
     }
 
     /// The first `rows` rows.

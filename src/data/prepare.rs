@@ -95,9 +95,14 @@ pub struct Recipe {
     pub target: Option<String>,
     /// Whether responses are events, or censored.
     pub event: Option<String>,
+    /// What is added to the linear predictor, and what multiplies the mean under a log link.
+    pub offset: Option<String>,
+    pub exposure: Option<String>,
     pub design: DesignColumns<String>,
     /// Texts of the target and what they stand for.
     pub classes: BTreeMap<String, f64>,
+    /// The response is one of several classes, whatever its texts are.
+    pub classifies: bool,
     pub dummies: Dummies,
     pub unseen: Unseen,
     pub missing: Missing,
@@ -106,6 +111,36 @@ pub struct Recipe {
     pub standardise_by: StandardiseBy,
     /// Numbers are divided by this.
     pub divide: Option<f64>,
+}
+
+impl Recipe {
+    /// With a class for each text of the response, where it is one of several and nobody says which: in the order of
+    /// numbers, where all texts are numbers, or of the alphabet.
+    fn with_classes(&self, table: &Table, target: Option<usize>) -> Recipe {
+        let mut recipe = self.clone();
+        let levels = target.map(|j| &table.kinds[j]);
+        if let Some(Kind::Levels(levels)) = levels.filter(|_| self.classifies && self.classes.is_empty()) {
+            let mut names: Vec<&String> = levels.names().iter().collect();
+            let numbers: Option<Vec<f64>> = names.iter().map(|name| name.parse().ok()).collect();
+            let number = |name: &String| name.parse::<f64>().unwrap_or(0.0);
+            match numbers {
+                Some(_) => names.sort_by(|a, b| number(a).total_cmp(&number(b)).then(a.cmp(b))),
+                None => names.sort(),
+            }
+            recipe.classes = names.into_iter().cloned().zip((0..).map(f64::from)).collect();
+        }
+        recipe
+    }
+
+    /// The names of classes 0, 1, 2, …, of those that have any.
+    fn class_names(&self) -> Vec<String> {
+        let most = self.classes.values().fold(-1.0f64, |most, k| most.max(*k));
+        let named = |k: usize| {
+            let texts = self.classes.iter().filter(|(_, class)| **class == k as f64);
+            texts.map(|(text, _)| text.as_str()).collect::<Vec<_>>().join("|")
+        };
+        if most < 1e6 { (0..(most + 1.0) as usize).map(named).collect() } else { Vec::new() }
+    }
 }
 
 /// What the data became, for people. Training and test files are counted together.
@@ -164,6 +199,8 @@ pub struct Frame {
     x: Array2<f64>,
     y: Option<Array1<f64>>,
     event: Option<Array1<f64>>,
+    offset: Option<Array1<f64>>,
+    classes: Vec<String>,
     columns: Vec<String>,
     dummy: Vec<bool>,
     design: Design,
@@ -185,6 +222,8 @@ struct Chosen {
     covariates: Vec<usize>,
     target: Option<usize>,
     event: Option<usize>,
+    offset: Option<usize>,
+    exposure: Option<usize>,
     design: DesignColumns<usize>,
 }
 
@@ -216,6 +255,8 @@ impl Frame {
             x: self.x.select(Axis(0), rows),
             y: self.y.as_ref().map(|y| y.select(Axis(0), rows)),
             event: self.event.as_ref().map(|event| event.select(Axis(0), rows)),
+            offset: self.offset.as_ref().map(|offset| offset.select(Axis(0), rows)),
+            classes: self.classes.clone(),
             columns: self.columns.clone(),
             dummy: self.dummy.clone(),
             design: self.design.select(rows),
@@ -244,6 +285,7 @@ impl Frame {
 /// Tables of one data set into frames with the same columns: the training table, and the test table if it is apart.
 pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Frame, Option<Frame>, Notes)> {
     let chosen = Chosen::new(&train, recipe)?;
+    let recipe = &recipe.with_classes(&train, chosen.target);
     let mut notes = Notes::default();
     let kept = chosen.kept(&train, recipe, &mut notes)?;
     let layout = Layout::new(&train, &kept, chosen, recipe);
@@ -268,11 +310,14 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
 impl Chosen {
     fn new(table: &Table, recipe: &Recipe) -> Result<Chosen> {
         let target = recipe.target.as_deref().map(|name| table.find(name)).transpose()?;
-        let event = recipe.event.as_deref().map(|name| table.find(name)).transpose()?;
+        let find = |name: &Option<String>| name.as_deref().map(|name| table.find(name)).transpose();
+        let (event, offset, exposure) =
+            (find(&recipe.event)?, find(&recipe.offset)?, find(&recipe.exposure)?);
         let design = recipe.design.find(table)?;
         let design_keys = design.keys().map(|(key, j)| (format!("`{key}`"), *j));
-        let response_keys = [("the target", target), ("`data.event`", event)];
-        let response_keys = response_keys.into_iter().filter_map(|(key, j)| Some((key.to_owned(), j?)));
+        let beside = [("`data.event`", event), ("`data.offset`", offset), ("`data.exposure`", exposure)];
+        let response_keys = [("the target", target)].into_iter().chain(beside);
+        let response_keys = response_keys.filter_map(|(key, j)| Some((key.to_owned(), j?)));
         let taken: Vec<(String, usize)> = response_keys.chain(design_keys).collect();
         let covariates: Vec<usize> = match &recipe.columns {
             Some(names) => names.iter().map(|n| table.find(n)).collect::<Result<_>>()?,
@@ -301,20 +346,42 @@ impl Chosen {
             let name = printable(&table.names[j]);
             return Err(Error::input(format!("`data.weight`: column \"{name}\" holds text, not numbers")));
         }
-        if let Some(j) = event {
+        let is_event = |v: f64| v == 0.0 || v == 1.0;
+        let rules: [(&str, Option<usize>, &str, &dyn Fn(f64) -> bool); 3] = [
+            ("event", event, "0 or 1", &is_event),
+            ("offset", offset, "a number", &f64::is_finite),
+            ("exposure", exposure, "above 0", &|v| v > 0.0 && v.is_finite()),
+        ];
+        for (key, column, what, admits) in rules {
+            let Some(j) = column else { continue };
             let name = printable(&table.names[j]);
-            if let Some(v) = table.column(j).find(|v| *v != 0.0 && *v != 1.0 && !v.is_nan()) {
+            if table.kinds[j] != Kind::Number {
+                return Err(Error::input(format!("`data.{key}`: column \"{name}\" holds text, not numbers")));
+            }
+            if let Some(v) = table.column(j).find(|&v| !admits(v) && !v.is_nan()) {
                 return Err(Error::input(format!(
-                    "`data.event`: column \"{name}\" must be 0 or 1, and has {v}"
+                    "`data.{key}`: column \"{name}\" must be {what}, and has {v}"
                 )));
             }
         }
-        Ok(Chosen { covariates, target, event, design })
+        Ok(Chosen { covariates, target, event, offset, exposure, design })
     }
 
     fn all(&self) -> impl Iterator<Item = usize> {
-        let response = self.target.into_iter().chain(self.event);
+        let response = self.target.into_iter().chain(self.beside());
         self.covariates.iter().copied().chain(response).chain(self.design.keys().map(|(_, j)| *j))
+    }
+
+    /// Columns that say more of a response, or of its linear predictor.
+    fn beside(&self) -> impl Iterator<Item = usize> {
+        [self.event, self.offset, self.exposure].into_iter().flatten()
+    }
+
+    /// What is added to the linear predictor of the rows that are kept.
+    fn offsets(&self, table: &Table, kept: &[usize]) -> Option<Array1<f64>> {
+        let cell = |i: &usize, j: Option<usize>| j.map(|j| table.cells[i * table.width() + j]);
+        let of_row = |i| cell(i, self.offset).unwrap_or(0.0) + cell(i, self.exposure).map_or(0.0, libm::log);
+        (self.offset.is_some() || self.exposure.is_some()).then(|| kept.iter().map(of_row).collect())
     }
 
     /// Test rows count once each, whatever they say of a design.
@@ -353,7 +420,8 @@ impl Chosen {
     /// The rows whose missing cells, if they have any, do not cost them their place; what is missing goes into `notes`.
     fn kept(&self, table: &Table, recipe: &Recipe, notes: &mut Notes) -> Result<Vec<usize>> {
         let fatal = |j: usize| {
-            let is_design = self.design.keys().any(|(_, column)| *column == j) || self.event == Some(j);
+            let is_design =
+                self.design.keys().any(|(_, column)| *column == j) || self.beside().any(|column| column == j);
             is_design || recipe.missing != Missing::Mean || matches!(table.kinds[j], Kind::Levels(_))
         };
         let mut counts = vec![0; table.width()];
@@ -602,6 +670,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
         }
     };
     let event = layout.chosen.event.map(|j| kept.iter().map(|&i| table.cells[i * width + j]).collect());
+    let offset = layout.chosen.offsets(&table, kept);
     let mut cells = table.cells;
     if d <= width {
         let mut row = vec![0.0; width];
@@ -621,6 +690,8 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
         x: Array2::from_shape_vec((kept.len(), d), cells).expect("every row has every cell"),
         y: y.map(|y| kept.iter().map(|&i| y[i]).collect()),
         event,
+        offset,
+        classes: if recipe.classifies { recipe.class_names() } else { Vec::new() },
         columns: layout.columns.clone(),
         dummy: layout.sources.iter().map(|(_, level)| level.is_some()).collect(),
         design: Design::default(),
@@ -816,11 +887,17 @@ impl Frame {
         if kept.len() == self.columns.len() {
             return Dataset::new(self.x, self.y, self.columns)
                 .with_design(self.design)
-                .with_event(self.event);
+                .with_event(self.event)
+                .with_offset(self.offset)
+                .with_classes(self.classes);
         }
         let columns = kept.iter().map(|&j| self.columns[j].clone()).collect();
         let x = self.x.select(Axis(1), kept);
-        Dataset::new(x, self.y, columns).with_design(self.design).with_event(self.event)
+        Dataset::new(x, self.y, columns)
+            .with_design(self.design)
+            .with_event(self.event)
+            .with_offset(self.offset)
+            .with_classes(self.classes)
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Rules {
     pub comment: Option<u8>,
     /// Cells that mean "missing".
     pub missing: Vec<String>,
-    /// The columns to read besides `labels`, `groups`, `weight` and `event`; `None`: all. What is in the others is not looked at.
+    /// The columns to read besides `labels`, `groups`, `weight` and `beside`; `None`: all. What is in the others is not looked at.
     pub columns: Option<Vec<String>>,
     pub categorical: Categorical,
     /// Columns whose cells are texts whatever they look like: targets.
@@ -38,8 +38,8 @@ pub struct Rules {
     pub groups: Vec<String>,
     /// A column of numbers that a file may lack.
     pub weight: Option<String>,
-    /// Another, that it must have.
-    pub event: Option<String>,
+    /// Others, that it must have: events, offsets.
+    pub beside: Vec<String>,
     /// Characters to cut off the end of the texts of `labels`.
     pub strip: String,
     /// Read no more rows than this.
@@ -74,7 +74,7 @@ impl Default for Rules {
             labels: Vec::new(),
             groups: Vec::new(),
             weight: None,
-            event: None,
+            beside: Vec::new(),
             strip: String::new(),
             rows: None,
         }
@@ -88,7 +88,7 @@ impl Rules {
             let all = (0..header.width()).collect();
             return Ok(Table::new(header, all));
         };
-        let needed = columns.iter().chain(&self.labels).chain(&self.event).map(|name| header.find(name));
+        let needed = columns.iter().chain(&self.labels).chain(&self.beside).map(|name| header.find(name));
         let mut places = needed.collect::<Result<Vec<usize>>>()?;
         places.extend(self.groups.iter().chain(&self.weight).filter_map(|name| header.find(name).ok()));
         places.sort_unstable();

@@ -149,6 +149,19 @@ impl Predictive {
         [lppd, mse, self.accuracy(y)]
     }
 
+    /// Share of pairs of a response 1 and a response 0 in which the 1 has the higher predictive probability of a 1; ties count half.
+    pub fn auc(&self, y: &[f64]) -> Estimate {
+        let [auc] = self.estimates(|log_p| {
+            // In terms of log odds: probabilities near 1 have no digits left.
+            let odds = |(l, y): (&f64, &f64)| {
+                let odds = l - libm::log(-libm::expm1(*l));
+                (if *y == 1.0 { odds } else { -odds }, *y == 1.0)
+            };
+            [share_above(log_p.iter().zip(y).map(odds).collect())]
+        });
+        auc
+    }
+
     fn accuracy(&self, y: &[f64]) -> Estimate {
         let groups = self.filled();
         let log_weight = self.log_weights.iter().copied().fold(f64::NEG_INFINITY, log_add_exp);
@@ -168,6 +181,20 @@ impl Predictive {
     fn filled(&self) -> Vec<usize> {
         (0..self.log_weights.len()).filter(|&g| self.log_weights[g] > f64::NEG_INFINITY).collect()
     }
+}
+
+/// Share of pairs (one marked, one not) in which the marked value is higher, ties half; NaN without a pair.
+fn share_above(mut values: Vec<(f64, bool)>) -> f64 {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let marked = values.iter().filter(|(_, marked)| *marked).count() as f64;
+    let (mut below, mut pairs) = (0.0, 0.0);
+    for run in values.chunk_by(|a, b| a.0 == b.0) {
+        let here = run.iter().filter(|(_, marked)| *marked).count() as f64;
+        let others = run.len() as f64 - here;
+        pairs += here * (below + 0.5 * others);
+        below += others;
+    }
+    pairs / (marked * (values.len() as f64 - marked))
 }
 
 /// Standard error from the values without each of several equal parts; NaN for a single part.
@@ -232,7 +259,7 @@ pub struct ByRestarts {
 pub struct OnRows {
     /// log f_θ(ỹᵢ).
     pub log_density: Vec<f64>,
-    /// E[ỹᵢ | x̃ᵢ, θ], where the squared error is one of it; empty elsewhere.
+    /// E[ỹᵢ | x̃ᵢ, θ], where the squared error is one of it; the probabilities of all classes, where it is one; empty elsewhere.
     pub mean: Vec<f64>,
 }
 
@@ -240,7 +267,10 @@ pub struct OnRows {
 pub fn on_rows(model: &dyn Model, theta: &[f64], test: &Dataset) -> OnRows {
     let mut rows = OnRows { log_density: vec![0.0; test.n()], mean: Vec::new() };
     model.log_density(theta, test, &mut rows.log_density);
-    if predicts(model, test) {
+    if let Some(Response::Class(classes)) = model.response() {
+        rows.mean.resize(test.n() * classes, 0.0);
+        model.probabilities(theta, test, &mut rows.mean);
+    } else if predicts(model, test) {
         rows.mean.resize(test.n(), 0.0);
         model.mean(theta, test, &mut rows.mean);
     }
@@ -250,7 +280,8 @@ pub fn on_rows(model: &dyn Model, theta: &[f64], test: &Dataset) -> OnRows {
 /// Whether the squared error of a predicted mean can be told: that of a response 0 or 1 follows from its density, and a censored
 /// response is not known.
 pub fn predicts(model: &dyn Model, test: &Dataset) -> bool {
-    let numbers = model.response().is_some_and(|response| response != Response::Binary);
+    let numbers =
+        model.response().is_some_and(|response| !matches!(response, Response::Binary | Response::Class(_)));
     let known = test.event.as_ref().is_none_or(|event| event.iter().all(|&e| e == 1.0));
     numbers && known && model.has_mean()
 }
@@ -333,6 +364,15 @@ impl OnTest {
         self.means.estimate(|means| {
             let squares = means.iter().zip(y).map(|(m, y)| (y - m) * (y - m));
             squares.sum::<f64>() / y.len() as f64
+        })
+    }
+
+    /// Per cent of responses whose class has the highest predictive probability, the first of equal ones.
+    pub fn accuracy(&self, y: &[f64], classes: usize) -> Option<Estimate> {
+        self.means.estimate(|means| {
+            let best = |p: &[f64]| (0..p.len()).rev().max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap_or(0);
+            let right = means.chunks(classes).zip(y).filter(|(p, y)| best(p) as f64 == **y).count();
+            100.0 * right as f64 / y.len() as f64
         })
     }
 
@@ -419,6 +459,14 @@ mod tests {
         assert!((lppd.value - (0.9f64 * 0.4 * 0.5 * 0.8).ln() / 4.0).abs() < 1e-14);
         assert!((mse.value - (0.01 + 0.36 + 0.25 + 0.04) / 4.0).abs() < 1e-14);
         assert_eq!(accuracy.value, 75.0, "0.5 is not above one half: it predicts a response 0");
+    }
+
+    #[test]
+    fn the_area_under_the_curve_counts_pairs() {
+        // 0.9 and 0.4 are responses 1; of the pairs with 0.5, 0.4 and 0.2 two of three and one and a half of three are right.
+        let values = vec![(0.9, true), (0.4, true), (0.5, false), (0.4, false), (0.2, false)];
+        assert_eq!(share_above(values), (3.0 + 1.5) / 6.0);
+        assert!(share_above(vec![(1.0, true)]).is_nan());
     }
 
     #[test]

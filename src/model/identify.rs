@@ -43,7 +43,7 @@ pub struct Alias {
 
 /// An orthonormal basis of the columns of [1, X], made in their order.
 pub struct Basis {
-    /// Its vectors; the first is that of the intercept.
+    /// Its vectors; the first is that of the intercept, if there is one.
     q: Vec<Vec<f64>>,
     /// The column of the data that each of the others stands for.
     columns: Vec<usize>,
@@ -52,16 +52,28 @@ pub struct Basis {
     /// Columns that add nothing. The basis of all of ℝⁿ is not asked which.
     pub aliased: Vec<Alias>,
     d: usize,
+    /// Vectors of the intercept: one, or none.
+    intercept: usize,
 }
 
 impl Basis {
     pub fn new(x: ArrayView2<f64>) -> Basis {
+        Basis::with(x, 1)
+    }
+
+    /// Of the columns of X alone: there is no intercept.
+    pub fn through_origin(x: ArrayView2<f64>) -> Basis {
+        Basis::with(x, 0)
+    }
+
+    fn with(x: ArrayView2<f64>, intercept: usize) -> Basis {
         let (n, d) = x.dim();
-        let mut basis = Basis { q: Vec::new(), columns: Vec::new(), r: Vec::new(), aliased: Vec::new(), d };
+        let mut basis =
+            Basis { q: Vec::new(), columns: Vec::new(), r: Vec::new(), aliased: Vec::new(), d, intercept };
         if n == 0 {
             return basis;
         }
-        basis.q.push(vec![1.0 / (n as f64).sqrt(); n]);
+        basis.q.extend((0..intercept).map(|_| vec![1.0 / (n as f64).sqrt(); n]));
         for (j, column) in x.columns().into_iter().enumerate() {
             if basis.q.len() == n {
                 break;
@@ -73,7 +85,7 @@ impl Basis {
 
     fn add(&mut self, column: usize, x: ArrayView1<f64>) {
         let n = x.len() as f64;
-        let mean = x.sum() / n;
+        let mean = if self.intercept > 0 { x.sum() / n } else { 0.0 };
         let mut left: Vec<f64> = x.iter().map(|v| v - mean).collect();
         let length = norm(&left);
         let largest = x.iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
@@ -81,7 +93,7 @@ impl Basis {
             return self.aliased.push(Alias { column, of: Vec::new() });
         }
         left.iter_mut().for_each(|v| *v /= length);
-        let mut r = orthogonalise(&self.q, &mut left).split_off(1);
+        let mut r = orthogonalise(&self.q, &mut left).split_off(self.intercept);
         let rest = norm(&left);
         if rest <= COLLINEAR {
             let coefficients = self.coefficients(r);
@@ -115,6 +127,9 @@ impl Basis {
     /// standard deviation.
     pub fn separation(&self, rows: &[Labelled]) -> Option<Vec<(usize, f64)>> {
         let k = self.q.len();
+        if k == 0 {
+            return None;
+        }
         let mut a = Vec::with_capacity(rows.len() * k);
         for &(i, sign) in rows {
             let first = a.len();
@@ -123,7 +138,7 @@ impl Basis {
             a[first..].iter_mut().for_each(|v| *v /= length);
         }
         let mut direction = Cone { a: &a, k }.separate()?;
-        let coefficients = self.coefficients(direction.split_off(1));
+        let coefficients = self.coefficients(direction.split_off(self.intercept));
         Some(self.columns.iter().copied().zip(coefficients).collect())
     }
 }

@@ -1,15 +1,24 @@
 //! Parameters of interest. A model is a loss with a way to minimise it; adding one is a file and a line below.
 
+pub mod beta;
 mod components;
+pub mod exponential;
+pub mod gamma;
 mod gmm;
 mod identify;
+pub mod linear;
 mod logistic;
 mod mean;
 mod median;
+pub mod multinomial;
+pub mod negative_binomial;
 mod normal;
+pub mod ordered;
 mod poisson;
+pub mod predictor;
 mod quantile;
 pub mod regression;
+mod robust;
 pub mod row_loss;
 mod transform;
 pub mod weibull;
@@ -48,6 +57,11 @@ macro_rules! models {
                 match self { $(Self::$variant(_) => stringify!($module)),* }
             }
 
+            /// Whether the response is one of several classes.
+            pub fn classifies(&self) -> bool {
+                matches!(self, Self::Multinomial(_) | Self::Ordered(_))
+            }
+
             /// What it is, in a sentence.
             pub fn about(&self) -> &'static str {
                 match self { $(Self::$variant(_) => concat!($($doc),*).trim_ascii()),* }
@@ -71,6 +85,22 @@ models! {
     Logistic => logistic,
     /// Poisson regression of counts, with a penalty on the coefficients.
     Poisson => poisson,
+    /// Linear regression: least squares, or a normal density with its standard deviation.
+    Linear => linear,
+    /// Robust linear regression: Huber, Student-t, Tukey or Welsch.
+    Robust => robust,
+    /// Negative binomial regression of counts.
+    NegativeBinomial => negative_binomial,
+    /// Gamma regression of numbers above 0.
+    Gamma => gamma,
+    /// Beta regression of numbers between 0 and 1.
+    Beta => beta,
+    /// Multinomial logistic regression of several classes.
+    Multinomial => multinomial,
+    /// Ordered logistic regression of classes that have an order.
+    Ordered => ordered,
+    /// Exponential regression of survival times, right-censored or not.
+    Exponential => exponential,
     /// Weibull regression of survival times, right-censored or not.
     Weibull => weibull,
     /// The mean of each column: loss (y − θ)².
@@ -125,8 +155,19 @@ pub enum Support {
     /// Any number, and comparable with the rows of the data: entry by entry a location in their columns.
     Location,
     Positive,
+    /// Any number above 0, and no variance of a column.
+    Scale,
+    /// Numbers, each above the one before it.
+    Ordered,
     /// Non-negative and summing to 1.
     Simplex,
+}
+
+impl Support {
+    /// Numbers above 0, whose logarithms are derived by.
+    pub fn is_positive(self) -> bool {
+        matches!(self, Support::Positive | Support::Scale)
+    }
 }
 
 /// Values that a response may take.
@@ -140,6 +181,10 @@ pub enum Response {
     Real,
     /// Any number above 0.
     Positive,
+    /// Between 0 and 1, and neither.
+    Unit,
+    /// One of so many classes: 0, 1, 2, …
+    Class(usize),
 }
 
 impl Response {
@@ -149,6 +194,8 @@ impl Response {
             Response::Count => y >= 0.0 && y.fract() == 0.0 && y.is_finite(),
             Response::Real => y.is_finite(),
             Response::Positive => y > 0.0 && y.is_finite(),
+            Response::Unit => y > 0.0 && y < 1.0,
+            Response::Class(classes) => y >= 0.0 && y.fract() == 0.0 && y < classes as f64,
         }
     }
 
@@ -159,6 +206,8 @@ impl Response {
             Response::Count => "a count: 0, 1, 2, …",
             Response::Real => "a number",
             Response::Positive => "a number above 0",
+            Response::Unit => "a number between 0 and 1, and neither",
+            Response::Class(_) => "a class: 0, 1, 2, …, each with some rows",
         }
     }
 }
@@ -200,6 +249,11 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// Whether there is a linear predictor that `data.offset` and `data.exposure` are added to.
+    fn knows_offsets(&self) -> bool {
+        false
+    }
+
     /// What keeps the loss from having one minimum on these data, whatever their weights: keys below `model.<name>`, and
     /// why. `None` if no data could, or if it is a matter of the draw.
     fn flaws(&self, _train: &Dataset) -> Option<Vec<Complaint>> {
@@ -217,6 +271,9 @@ pub trait Model: Send + Sync {
 
     /// E[y | x, θ] of every row into `out`, for a model that [has one](Model::has_mean).
     fn mean(&self, _theta: &[f64], _at: &Dataset, _out: &mut [f64]) {}
+
+    /// P(y = k | x, θ) of every row and class into `out`, for a model whose response is a class.
+    fn probabilities(&self, _theta: &[f64], _at: &Dataset, _out: &mut [f64]) {}
 
     /// The response has an expectation that is known.
     fn has_mean(&self) -> bool {
@@ -301,6 +358,23 @@ pub struct Collapse {
     pub at_floor: bool,
     /// A standard deviation is below a tenth of the data's.
     pub narrow: bool,
+}
+
+/// Responses that are all the same are met exactly by an ever better parameter beside the coefficients.
+fn two_responses(train: &Dataset, what: &str) -> Option<Complaint> {
+    let y = train.y.as_ref()?;
+    let alike = y.iter().all(|v| *v == y[0]);
+    let message = format!("cannot help: all responses are the same, and `{what}` has no minimum");
+    alike.then(|| complaint("penalty", message))
+}
+
+/// A class without rows has no minimum.
+fn every_class(train: &Dataset, classes: usize) -> Option<Complaint> {
+    let y = train.y.as_ref()?;
+    let absent = (0..classes).find(|&k| !y.iter().any(|y| *y == k as f64))?;
+    let name = train.class_names().get(absent).cloned().unwrap_or_default();
+    let name = crate::config::printable(&name);
+    Some(complaint("penalty", format!("cannot help: class \"{name}\" has no training rows")))
 }
 
 /// `theta` for one column, `theta.<column>` for several.

@@ -127,7 +127,7 @@ impl<L: RowLoss> Rows<L> {
             gradient: GRADIENT * self.optimiser.tolerance.get(),
             change: self.optimiser.change.map(|c| c.get()),
             l1,
-            l1_len,
+            l1_factors: vec![1.0; l1_len],
         }
     }
 
@@ -221,8 +221,8 @@ impl<L: RowLoss> Model for Rows<L> {
         // A simplex has no derivatives entry by entry.
         for block in self.blocks() {
             match block.support {
-                Support::Real | Support::Location => {}
-                Support::Positive => block.range.for_each(|j| gradient[j] /= theta[j]),
+                Support::Real | Support::Location | Support::Ordered => {}
+                Support::Positive | Support::Scale => block.range.for_each(|j| gradient[j] /= theta[j]),
                 Support::Simplex => return None,
             }
         }
@@ -341,7 +341,7 @@ impl<L: RowLoss> Joint for RowJoint<'_, L> {
         let sum: f64 = sum.sum();
         let (kink, len) = loss.kink();
         // A flat prior on log θ is 1/θ on θ.
-        let positive = self.blocks().into_iter().filter(|b| b.support == Support::Positive);
+        let positive = self.blocks().into_iter().filter(|b| b.support.is_positive());
         let positive: Vec<usize> = positive.flat_map(|b| b.range).collect();
         let flat: f64 = positive.iter().map(|&j| libm::log(theta[j])).sum();
         if let Some(gradient) = gradient {

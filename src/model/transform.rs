@@ -1,5 +1,5 @@
-//! From ℝᵈ to the support of θ: the identity, the exponential for what is positive, and stick-breaking for a simplex,
-//! whose point 0 is uniform (the transforms of Stan).
+//! From ℝᵈ to the support of θ: the identity, the exponential for what is positive and for the gaps of what is ordered, and
+//! stick-breaking for a simplex, whose point 0 is uniform (the transforms of Stan).
 
 use super::{Block, Support};
 use crate::math::softplus;
@@ -55,9 +55,17 @@ impl Transform {
             let theta = &mut theta[block.range.clone()];
             match block.support {
                 Support::Real | Support::Location => theta.copy_from_slice(u),
-                Support::Positive => {
+                Support::Positive | Support::Scale => {
                     theta.iter_mut().zip(u).for_each(|(t, u)| *t = libm::exp(*u));
                     log_jacobian += u.iter().sum::<f64>();
+                }
+                Support::Ordered => {
+                    let mut last = 0.0;
+                    for (k, (t, u)) in theta.iter_mut().zip(u).enumerate() {
+                        last += if k == 0 { *u } else { libm::exp(*u) };
+                        *t = last;
+                    }
+                    log_jacobian += u.iter().skip(1).sum::<f64>();
                 }
                 Support::Simplex => {
                     let parts = theta.len();
@@ -95,7 +103,17 @@ impl Transform {
             let by_theta = &by_theta[block.range.clone()];
             match block.support {
                 Support::Real | Support::Location => by_u.copy_from_slice(by_theta),
-                Support::Positive => by_u.iter_mut().zip(by_theta).for_each(|(u, t)| *u = t + jacobian),
+                Support::Positive | Support::Scale => {
+                    by_u.iter_mut().zip(by_theta).for_each(|(u, t)| *u = t + jacobian)
+                }
+                Support::Ordered => {
+                    // A gap moves all that come after it.
+                    let mut later = 0.0;
+                    for k in (0..width).rev() {
+                        later += by_theta[k];
+                        by_u[k] = if k == 0 { later } else { later * libm::exp(u[k]) + jacobian };
+                    }
+                }
                 Support::Simplex => {
                     // From the last stick back: what a change of the log of the rest would do.
                     let mut by_log_rest = by_theta[width];
@@ -118,7 +136,13 @@ impl Transform {
             let (u, theta) = (&mut u[at..at + width], &theta[block.range.clone()]);
             match block.support {
                 Support::Real | Support::Location => u.copy_from_slice(theta),
-                Support::Positive => {
+                Support::Ordered => {
+                    for (k, u) in u.iter_mut().enumerate() {
+                        let gap = |k: usize| (theta[k] - theta[k - 1]).max(f64::MIN_POSITIVE);
+                        *u = if k == 0 { theta[0] } else { libm::log(gap(k)) };
+                    }
+                }
+                Support::Positive | Support::Scale => {
                     u.iter_mut().zip(theta).for_each(|(u, t)| *u = libm::log(t.max(f64::MIN_POSITIVE)));
                 }
                 Support::Simplex => {
@@ -143,6 +167,33 @@ mod tests {
             Block { name: "mu".into(), range: 4..6, support: Support::Location },
             Block { name: "sigma2".into(), range: 6..8, support: Support::Positive },
         ])
+    }
+
+    /// Cut points come back, their order kept, and derivatives of f(θ) = Σ cᵢ θᵢ² and of the Jacobian are pulled back.
+    #[test]
+    fn cut_points_stay_in_order() {
+        let t = Transform::new(vec![Block { name: "cut".into(), range: 0..3, support: Support::Ordered }]);
+        let c = [0.7, -1.3, 2.0];
+        let value = |u: &[f64]| {
+            let (theta, log_jacobian) = t.constrain(u);
+            theta.iter().zip(c).map(|(t, c)| c * t * t).sum::<f64>() + log_jacobian
+        };
+        for u in [[0.0, 0.0, 0.0], [-1.0, 0.4, -2.0]] {
+            let (theta, _) = t.constrain(&u);
+            assert!(
+                theta.is_sorted() && t.unconstrain(&theta).iter().zip(u).all(|(a, b)| (a - b).abs() < 1e-12)
+            );
+            let by_theta: Vec<f64> = theta.iter().zip(c).map(|(t, c)| 2.0 * c * t).collect();
+            let mut by_u = [0.0; 3];
+            t.pull_back_density(&u, &by_theta, &mut by_u);
+            for i in 0..3 {
+                let moved = |by: f64| {
+                    value(&std::array::from_fn::<f64, 3, _>(|k| u[k] + if k == i { by } else { 0.0 }))
+                };
+                let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+                assert!((slope - by_u[i]).abs() < 1e-7, "{slope} {}", by_u[i]);
+            }
+        }
     }
 
     const POINTS: [[f64; 7]; 4] = [

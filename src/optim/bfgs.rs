@@ -535,7 +535,7 @@ mod tests {
             gradient: 1e-10,
             change: None,
             l1: 0.0,
-            l1_len: 0,
+            l1_factors: Vec::new(),
         }
     }
 

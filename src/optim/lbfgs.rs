@@ -23,9 +23,10 @@ pub struct Settings {
     pub gradient: f64,
     /// Instead of both: decrease of the objective in an iteration, relative to max(1, |L|), below which a search ends.
     pub change: Option<f64>,
-    /// Weight of Σ|θⱼ| over the first `l1_len` entries, added to the objective (OWL-QN, Andrew and Gao 2007).
+    /// Weight of Σ fⱼ|θⱼ|, added to the objective (OWL-QN, Andrew and Gao 2007).
     pub l1: f64,
-    pub l1_len: usize,
+    /// fⱼ of the first entries; the others have none.
+    pub l1_factors: Vec<f64>,
 }
 
 /// Pairs of steps and gradient changes that are kept: without H₀, and with one, which leaves them less to say.
@@ -140,7 +141,8 @@ const ROWS: &str = "rows of a fresh array are contiguous";
 
 impl Settings {
     fn l1_norm(&self, theta: &[f64]) -> f64 {
-        if self.l1 == 0.0 { 0.0 } else { self.l1 * theta[..self.l1_len].iter().map(|t| t.abs()).sum::<f64>() }
+        let terms = || theta.iter().zip(&self.l1_factors).map(|(t, f)| f * t.abs());
+        if self.l1 == 0.0 { 0.0 } else { self.l1 * terms().sum::<f64>() }
     }
 
     /// Under `change` searches are plain, and at kinks a Hessian of the smooth part misleads.
@@ -173,7 +175,9 @@ impl Search {
         let mut trial: Vec<f64> =
             self.here.theta.iter().zip(&self.direction).map(|(t, d)| t + self.line.step * d).collect();
         if settings.l1 > 0.0 {
-            for (j, t) in trial[..settings.l1_len].iter_mut().enumerate() {
+            for (j, (t, _)) in
+                trial.iter_mut().zip(&settings.l1_factors).enumerate().filter(|(_, (_, f))| **f > 0.0)
+            {
                 let side = if self.here.theta[j] != 0.0 { self.here.theta[j] } else { -self.slope[j] };
                 if *t * side <= 0.0 {
                     *t = 0.0;
@@ -297,12 +301,12 @@ impl Search {
     fn pseudo_gradient(&self, settings: &Settings) -> Vec<f64> {
         let mut slope = self.here.gradient.clone();
         if settings.l1 > 0.0 {
-            for (j, g) in slope[..settings.l1_len].iter_mut().enumerate() {
-                let theta = self.here.theta[j];
-                *g = match theta {
-                    t if t > 0.0 => *g + settings.l1,
-                    t if t < 0.0 => *g - settings.l1,
-                    _ => (*g - settings.l1).max(0.0) + (*g + settings.l1).min(0.0),
+            for ((g, theta), factor) in slope.iter_mut().zip(&self.here.theta).zip(&settings.l1_factors) {
+                let l1 = settings.l1 * factor;
+                *g = match *theta {
+                    t if t > 0.0 => *g + l1,
+                    t if t < 0.0 => *g - l1,
+                    _ => (*g - l1).max(0.0) + (*g + l1).min(0.0),
                 };
             }
         }
@@ -395,7 +399,7 @@ mod tests {
             gradient: 1e-8,
             change: None,
             l1: 0.0,
-            l1_len: 0,
+            l1_factors: Vec::new(),
         }
     }
 
@@ -430,7 +434,7 @@ mod tests {
 
     #[test]
     fn l1_thresholds_softly_and_spares_the_last_entry() {
-        let settings = Settings { l1: 1.0, l1_len: 2, ..settings() };
+        let settings = Settings { l1: 1.0, l1_factors: vec![1.0; 2], ..settings() };
         let minimum =
             minimise_block(&mut Quadratic([3.0, 0.5, 0.5]), vec![vec![-1.0, 2.0, 0.0]], &settings).remove(0);
         let exact = [2.0, 0.0, 0.5];

@@ -153,6 +153,8 @@ fn metrics(experiment: &Experiment) -> Option<String> {
         Metric::Mse => "MSE of the predictive mean",
         Metric::Accuracy => "accuracy",
         Metric::Sparsity => "sparsity",
+        Metric::Auc => "AUC",
+        Metric::LogLoss => "log loss",
     };
     let wanted = experiment.evaluate.metrics.as_ref()?;
     let names: Vec<&str> = wanted.iter().map(name).collect();

@@ -11,11 +11,13 @@ use crate::words::number;
 /// Repeats or settings that are listed.
 const LISTED: usize = 300;
 
-const METRICS: [(&str, &str, &str); 5] = [
+const METRICS: [(&str, &str, &str); 7] = [
     ("lppd", "LPPD", "mean log predictive density of the test rows; higher is better"),
     ("mse", "MSE", "of the predictive mean; lower is better"),
     ("accuracy", "accuracy, %", "of test responses predicted"),
     ("sparsity", "sparsity, %", "of coefficients that are zero in the mean"),
+    ("auc", "AUC", "how often a response 1 has the higher probability; higher is better"),
+    ("log_loss", "log loss", "minus LPPD of a class; lower is better"),
     ("seconds", "seconds", "of a repeat"),
 ];
 
@@ -56,7 +58,7 @@ fn over_repeats(m: &OverRepeats) -> Cell {
 /// Every repeat, or every setting of a path.
 fn rounds(view: &View) -> Html {
     let report = view.report();
-    let metrics: Vec<&str> = METRICS[..4]
+    let metrics: Vec<&str> = METRICS[..6]
         .iter()
         .map(|(name, _, _)| *name)
         .filter(|name| report.repeats.iter().any(|r| of(r, name).is_some()))

@@ -1,6 +1,7 @@
 //! Penalties g(β) of loss-NPL (section 2.6): a loss plus γ g(β). Any regression can use any of them; adding one is a file and
 //! a line below.
 
+mod elastic_net;
 mod lasso;
 mod none;
 mod ridge;
@@ -9,9 +10,10 @@ mod student_t;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{Level, Line, Scalar};
+use crate::kernel::{LANES, Level, Line, Scalar};
 use crate::rng::Rng;
 
+pub use elastic_net::ElasticNet;
 pub use lasso::Lasso;
 pub use none::None;
 pub use ridge::Ridge;
@@ -133,6 +135,8 @@ penalties! {
     tables {
         /// Σ (2a + 1)/2 log(1 + β²/2b): minus the log density of a Student-t, the marginal of the ARD prior of eq. (12).
         StudentT,
+        /// Σ r |β| + (1 − r) β²/2.
+        ElasticNet,
     }
     words {
         /// Σ |β|.
@@ -144,17 +148,43 @@ penalties! {
     }
 }
 
+impl Penalty {
+    /// γ Σ fⱼ g(βⱼ) without its kinks, its gradient added to `gradient`.
+    pub fn weighted(&self, gamma: f64, factors: &[f64], beta: &[f64], gradient: &mut [f64]) -> f64 {
+        let level = Level::current();
+        let mut sum = 0.0;
+        // Eight coefficients of the same factor in the lanes of a line; where there are fewer, the others are 0.
+        for ((beta, by), factors) in
+            beta.chunks(LANES).zip(gradient.chunks_mut(LANES)).zip(factors.chunks(LANES))
+        {
+            let mut rest: Vec<usize> = (0..beta.len()).collect();
+            while let Some(&first) = rest.first() {
+                let (here, others) =
+                    rest.into_iter().partition::<Vec<_>, _>(|&j| factors[j] == factors[first]);
+                rest = others;
+                let (mut line, mut slope) = (Line::<f64, LANES>::default(), [Line::<f64, LANES>::default()]);
+                here.iter().for_each(|&j| line[j] = beta[j]);
+                let values = self.penalise(level, gamma * factors[first], &[line], &mut slope);
+                sum += here.iter().map(|&j| values[j]).sum::<f64>();
+                here.iter().for_each(|&j| by[j] += slope[0][j]);
+            }
+        }
+        sum
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Positive;
-    use crate::kernel::LANES;
+    use crate::config::{OpenUnit, Positive};
     use crate::rng::{Purpose, Seed};
 
-    fn all() -> [Penalty; 4] {
+    fn all() -> [Penalty; 6] {
         let positive = |v| Positive::new(v).unwrap();
         [
             Penalty::StudentT(StudentT { a: positive(1.0), b: positive(0.7) }),
+            Penalty::ElasticNet(ElasticNet { ratio: OpenUnit::new(0.3).unwrap() }),
+            Penalty::ElasticNet(ElasticNet { ratio: OpenUnit::new(0.9).unwrap() }),
             Penalty::Ridge,
             Penalty::Lasso,
             Penalty::None,

@@ -10,6 +10,8 @@ pub use base::{BaseMeasure, Pseudo};
 use std::sync::{Arc, OnceLock};
 
 use ndarray::ArrayView1;
+use rand::distr::Distribution;
+use rand_distr::Exp1;
 
 use crate::data::{Dataset, Rows};
 use crate::rng::{Purpose, Seed};
@@ -49,6 +51,8 @@ pub struct Measure<'a> {
     mass: Option<Vec<f64>>,
     /// Pseudo-samples as rows of their own, where they are asked for.
     gathered: OnceLock<Dataset>,
+    /// What a penalty counts, where it is to be as random as the rows.
+    penalty_weight: f64,
 }
 
 /// Atoms of one origin, with their responses if they have any.
@@ -69,6 +73,11 @@ impl<'a> Part<'a> {
     /// The covariates of atom k.
     pub fn row(&self, k: usize) -> ArrayView1<'a, f64> {
         self.data.x.row(self.row_number(k))
+    }
+
+    /// What is added to the linear predictor of atom k.
+    pub fn offset(&self, k: usize) -> f64 {
+        self.data.offset(self.row_number(k))
     }
 
     /// The response of atom k.
@@ -106,7 +115,8 @@ impl<'a> Measure<'a> {
     pub fn new(observed: &'a Dataset, w: Vec<f64>, pseudo: Pseudo, v: Vec<f64>) -> Self {
         debug_assert_eq!(observed.n(), w.len());
         debug_assert_eq!(pseudo.len(), v.len());
-        let mut f = Measure { observed, w, pseudo, v, mass: None, gathered: OnceLock::new() };
+        let mut f =
+            Measure { observed, w, pseudo, v, mass: None, gathered: OnceLock::new(), penalty_weight: 1.0 };
         if let Some(picked) = f.picked_of_observed() {
             let mut mass = f.w.clone();
             picked.iter().zip(&f.v).for_each(|(&row, v)| mass[row] += v);
@@ -199,6 +209,11 @@ impl<'a> Measure<'a> {
         (observed, Some(Masses { rows: part.data, shared, mass, response }))
     }
 
+    /// The weight of a penalty that is drawn with F: 1 on average, and 1 for what is no draw.
+    pub fn penalty_weight(&self) -> f64 {
+        self.penalty_weight
+    }
+
     /// Number of columns of every atom.
     pub fn d(&self) -> usize {
         match &self.pseudo {
@@ -252,12 +267,14 @@ impl Prior {
     ///
     /// The observed part has streams of its own, so that α → 0 approaches the Bayesian bootstrap draw by draw.
     pub fn posterior_draw<'a>(&self, data: &'a Dataset, seed: Seed, draw: u64) -> Measure<'a> {
-        match self {
+        let penalty_weight = Exp1.sample(&mut seed.stream(Purpose::PenaltyWeight, draw, 0));
+        let f = match self {
             Prior::Noninformative => Measure::weighted(data, weights::observed(data, seed, draw).normalise()),
             Prior::Dp { alpha, base, truncation } => {
                 dp_draw(*alpha, base.as_ref(), *truncation, data, seed, draw)
             }
-        }
+        };
+        Measure { penalty_weight, ..f }
     }
 }
 

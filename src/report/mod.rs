@@ -25,7 +25,10 @@ use crate::samples::{Relation, Sample};
 use warnings::warnings;
 
 /// Header of `report.csv`.
-pub const HEADER: &str = "repeat,seed,method,n_train,n_test,draws,lppd,mse,accuracy,sparsity,seconds";
+const HEADER: &str = "repeat,seed,method,n_train,n_test,draws,lppd,mse,accuracy,sparsity,seconds";
+
+/// Metrics that always have a column.
+const COLUMNS: usize = 4;
 
 /// One repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +50,10 @@ pub struct Repeat {
     /// In per cent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparsity: Option<Estimate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auc: Option<Estimate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_loss: Option<Estimate>,
     pub diagnostics: Diagnostics,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observations: Option<Observations>,
@@ -151,6 +158,8 @@ bytes!(Repeat {
     mse,
     accuracy,
     sparsity,
+    auc,
+    log_loss,
     diagnostics,
     observations,
     by_restarts,
@@ -351,9 +360,11 @@ impl Diagnostics {
 impl Repeat {
     /// Line of `report.csv`; a metric that does not apply is left empty.
     pub fn line(&self, method: &str) -> String {
-        let cells = self.metrics().map(|(_, m)| m.map(|e| format!("{:?}", e.value)).unwrap_or_default());
+        let cell = |m: Option<Estimate>| m.map(|e| format!("{:?}", e.value)).unwrap_or_default();
+        let cells: Vec<String> = self.metrics()[..COLUMNS].iter().map(|(_, m)| cell(*m)).collect();
+        let more = self.more().into_iter().map(|(_, m)| format!(",{}", cell(Some(m)))).collect::<String>();
         format!(
-            "{},{},{method},{},{},{},{},{:.3}",
+            "{},{},{method},{},{},{},{},{:.3}{more}",
             self.repeat,
             self.seed,
             self.n_train,
@@ -365,8 +376,25 @@ impl Repeat {
     }
 
     /// The metrics by name, in the order of `report.csv`.
-    pub fn metrics(&self) -> [(&'static str, Option<Estimate>); 4] {
-        [("lppd", self.lppd), ("mse", self.mse), ("accuracy", self.accuracy), ("sparsity", self.sparsity)]
+    pub fn metrics(&self) -> [(&'static str, Option<Estimate>); 6] {
+        [
+            ("lppd", self.lppd),
+            ("mse", self.mse),
+            ("accuracy", self.accuracy),
+            ("sparsity", self.sparsity),
+            ("auc", self.auc),
+            ("log_loss", self.log_loss),
+        ]
+    }
+
+    /// Those that have a column only where they are asked for.
+    fn more(&self) -> Vec<(&'static str, Estimate)> {
+        self.metrics()[COLUMNS..].iter().filter_map(|(name, m)| Some((*name, (*m)?))).collect()
+    }
+
+    /// Header of `report.csv`.
+    pub fn header(&self) -> String {
+        self.more().iter().fold(HEADER.to_owned(), |header, (name, _)| format!("{header},{name}"))
     }
 }
 

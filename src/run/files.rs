@@ -7,7 +7,7 @@ use super::{Chunk, Keeper, Kept, Opening, Run, Watch};
 use crate::error::{Error, Result};
 use crate::kernel::Level;
 use crate::path::PathPoint;
-use crate::report::{HEADER, Report};
+use crate::report::Report;
 use crate::samples::{NameStyle, Sample, Summary, columns};
 use crate::store::{self, AtomicFile, DrawFile, Machine, Manifest, RunDir};
 
@@ -187,7 +187,8 @@ impl Run<'_> {
             }
         }
         let lines = report.repeats.iter().map(|r| r.line(&report.method) + "\n").collect::<String>();
-        folder.write(store::REPORT, &format!("{HEADER}\n{lines}"))?;
+        let header = report.repeats.first().map(|r| r.header()).unwrap_or_default();
+        folder.write(store::REPORT, &format!("{header}\n{lines}"))?;
         folder.write(store::REPORT_JSON, &json(report)?)?;
         elbo.map_or(Ok(()), |text| folder.write(store::ELBO, &text))?;
         Ok(names)

@@ -238,6 +238,8 @@ impl Round<'_> {
             mse: None,
             accuracy: None,
             sparsity: None,
+            auc: None,
+            log_loss: None,
             diagnostics: Diagnostics::default(),
             observations: Some(Observations::of(&trial.train, bootstrap)),
             by_restarts: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::bayes::importance::{NEGLIGIBLE, WeightSums};
 use crate::bytes::bytes;
 use crate::data::Dataset;
-use crate::evaluate::{Dealing, OnTest, Sparsity};
+use crate::evaluate::{Dealing, Estimate, OnTest, Sparsity, predicts};
 use crate::experiment::{EvaluateConfig, Metric};
 use crate::method::{Made, Trial, log_densities};
 use crate::model::{Model, Response};
@@ -49,14 +49,21 @@ impl<'a> Scores<'a> {
             epsilon: evaluate.epsilon.map(|e| e.get()),
             weighted: trial.relation.draws == Kinship::Weighted,
         };
-        if [Metric::Lppd, Metric::Mse, Metric::Accuracy].into_iter().any(|m| scores.wants(m)) {
-            scores.test = trial.test.as_deref().filter(|_| scores.model.is_likelihood());
+        let on_test = [Metric::Lppd, Metric::Mse, Metric::Accuracy, Metric::Auc, Metric::LogLoss];
+        if on_test.into_iter().any(|m| scores.wants(m)) {
+            let tested = |test: &&Dataset| scores.model.is_likelihood() || predicts(scores.model, test);
+            scores.test = trial.test.as_deref().filter(tested);
         }
         scores
     }
 
     fn wants(&self, metric: Metric) -> bool {
         self.wanted.is_none_or(|m| m.contains(&metric))
+    }
+
+    /// A metric that nobody gets unasked.
+    fn names(&self, metric: Metric) -> bool {
+        self.wanted.is_some_and(|m| m.contains(&metric))
     }
 
     /// Sums over no draws.
@@ -105,7 +112,12 @@ impl<'a> Scores<'a> {
         let mut report = Repeat {
             sparsity: sums.sparsity.as_ref().map(Sparsity::estimate),
             diagnostics: sums.diagnostics.diagnostics(),
-            by_restarts: sums.on_test.as_ref().map(OnTest::by_restarts).unwrap_or_default(),
+            by_restarts: sums
+                .on_test
+                .as_ref()
+                .filter(|_| self.model.is_likelihood())
+                .map(OnTest::by_restarts)
+                .unwrap_or_default(),
             ..facts
         };
         report.diagnostics.importance = sums.weights.map(|weights| weights.weights());
@@ -117,9 +129,16 @@ impl<'a> Scores<'a> {
                     let [lppd, mse, accuracy] = predictive.classification(y);
                     (lppd, Some(mse), Some(accuracy))
                 }
+                (Some(Response::Class(classes)), Some(y)) => {
+                    (predictive.lppd(), None, on_test.accuracy(y, classes))
+                }
                 (_, y) => (predictive.lppd(), y.and_then(|y| on_test.squared_error(y)), None),
             };
-            report.lppd = self.wants(Metric::Lppd).then_some(lppd);
+            let likelihood = self.model.is_likelihood();
+            report.lppd = (likelihood && self.wants(Metric::Lppd)).then_some(lppd);
+            report.log_loss =
+                self.names(Metric::LogLoss).then_some(Estimate { value: -lppd.value, mcse: lppd.mcse });
+            report.auc = y.filter(|_| self.names(Metric::Auc)).map(|y| predictive.auc(y));
             report.mse = mse.filter(|_| self.wants(Metric::Mse));
             report.accuracy = accuracy.filter(|_| self.wants(Metric::Accuracy));
         }

@@ -36,6 +36,8 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.format", data.format.is_some()),
             ("data.target", data.target.is_some()),
             ("data.event", data.event.is_some()),
+            ("data.offset", data.offset.is_some()),
+            ("data.exposure", data.exposure.is_some()),
             ("data.weight", data.weight.is_some()),
             ("data.cluster", data.cluster.is_some()),
             ("data.stratify", data.stratify.is_some()),

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use ndarray::Array1;
-
+use super::response::with_response;
 use crate::config::printable;
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
@@ -14,9 +13,7 @@ use crate::data::table::Table;
 use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
 use crate::error::{Error, Result};
-use crate::experiment::{CategoricalConfig, DataConfig, Experiment, FileFormat, Files, SimulatedResponse};
-use crate::model::regression::Family;
-use crate::model::{Logistic, Poisson, weibull};
+use crate::experiment::{CategoricalConfig, DataConfig, Experiment, FileFormat, Files};
 use crate::process::base::BaseConfig;
 use crate::rng::{Purpose, Rng, Seed};
 
@@ -60,7 +57,7 @@ enum Source {
 impl Sources {
     pub fn read(experiment: &Experiment, search: &SearchPath) -> Result<Sources> {
         let config = &experiment.data;
-        let mut sources = Sources { recipe: recipe(config), ..Sources::default() };
+        let mut sources = Sources { recipe: recipe_of(experiment, config), ..Sources::default() };
         if let Some(files) = &config.train {
             let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search)?;
             let in_train =
@@ -70,7 +67,7 @@ impl Sources {
             sources.strip = config.strip.clone().unwrap_or_default();
             // By name from here on: a column that a test file lacks changes the numbers of the others.
             let config = &by_name(config, &train).map_err(in_train)?;
-            sources.recipe = recipe(config);
+            sources.recipe = recipe_of(experiment, config);
             let test = match &config.test {
                 Some(test) => Some(sources.read_part(
                     test,
@@ -295,7 +292,7 @@ fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
         labels: config.target.iter().cloned().collect(),
         groups: recipe.design.texts(),
         weight: recipe.design.weight.clone(),
-        event: recipe.event.clone(),
+        beside: [&recipe.event, &recipe.offset, &recipe.exposure].into_iter().flatten().cloned().collect(),
         strip: config.strip.clone().unwrap_or_default(),
         rows,
     }
@@ -319,6 +316,8 @@ fn by_name(config: &DataConfig, train: &Table) -> Result<DataConfig> {
         columns: config.columns.as_ref().map(names).transpose()?,
         target: config.target.as_ref().map(name).transpose()?,
         event: config.event.as_ref().map(name).transpose()?,
+        offset: config.offset.as_ref().map(name).transpose()?,
+        exposure: config.exposure.as_ref().map(name).transpose()?,
         weight: design.weight,
         cluster: design.cluster,
         stratify: design.stratify,
@@ -327,17 +326,25 @@ fn by_name(config: &DataConfig, train: &Table) -> Result<DataConfig> {
     })
 }
 
+/// With what the model wants its response to be.
+fn recipe_of(experiment: &Experiment, config: &DataConfig) -> Recipe {
+    Recipe { classifies: experiment.model.classifies(), ..recipe(config) }
+}
+
 fn recipe(config: &DataConfig) -> Recipe {
     Recipe {
         columns: config.columns.clone(),
         target: config.target.clone().or_else(|| config.labels.as_ref().map(|_| LABELS.to_owned())),
         event: config.event.clone(),
+        offset: config.offset.clone(),
+        exposure: config.exposure.clone(),
         design: DesignColumns {
             weight: config.weight.clone(),
             cluster: config.cluster.clone(),
             stratify: config.stratify.clone(),
         },
         classes: config.classes.clone(),
+        classifies: false,
         dummies: config.dummies,
         unseen: config.unseen,
         missing: config.missing,
@@ -371,34 +378,4 @@ fn beside(mut table: Table, labels: Table) -> Result<Table> {
     table.names.extend(labels.names);
     table.kinds.extend(labels.kinds);
     Ok(table)
-}
-
-/// Responses drawn from a model of the covariates.
-fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng) -> Result<Dataset> {
-    let coefficients = match response {
-        SimulatedResponse::Logistic(beta) | SimulatedResponse::Poisson(beta) => beta,
-        SimulatedResponse::Weibull(survival) => &survival.beta,
-    };
-    let mut beta = Array1::zeros(data.d());
-    for (name, value) in coefficients {
-        let place = data.columns.iter().position(|c| c == name).ok_or_else(|| {
-            let name = printable(name);
-            Error::input(format!("`data.response` names the column \"{name}\", which the data lack"))
-        })?;
-        beta[place] = *value;
-    }
-    let eta = data.x.whole().dot(&beta);
-    let (y, event) = match response {
-        SimulatedResponse::Logistic(_) => (eta.iter().map(|eta| Logistic::sample(*eta, rng)).collect(), None),
-        SimulatedResponse::Poisson(_) => (eta.iter().map(|eta| Poisson::sample(*eta, rng)).collect(), None),
-        SimulatedResponse::Weibull(survival) => {
-            let times: Array1<f64> =
-                eta.iter().map(|eta| weibull::sample(*eta, survival.shape.get(), rng)).collect();
-            let end = survival.censored_at.map_or(f64::INFINITY, |end| end.get());
-            let event = times.mapv(|t| f64::from(t < end));
-            (times.mapv(|t| t.min(end)), Some(event))
-        }
-    };
-    let drawn = Dataset::new(data.x.clone(), Some(y), data.columns.clone());
-    Ok(drawn.with_design(data.design.clone()).with_event(event))
 }

@@ -3,6 +3,7 @@
 mod checks;
 mod load;
 mod memory;
+mod response;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -301,6 +302,16 @@ impl Study {
             let message = format!("`data.event` has no use: [model.{name}] knows no censored responses");
             return Err(self.problem("data.event", message));
         }
+        for key in ["offset", "exposure"] {
+            let data = &self.experiment.data;
+            let given = if key == "offset" { &data.offset } else { &data.exposure };
+            if given.is_some() && !model.knows_offsets() {
+                let name = self.experiment.model.name();
+                let message =
+                    format!("`data.{key}` has no use: [model.{name}] has no linear predictor to add it to");
+                return Err(self.problem(&format!("data.{key}"), message));
+            }
+        }
         Ok(model)
     }
 
@@ -348,7 +359,7 @@ impl Study {
         let prepared = self.inference().prepare(&case)?;
         let relation = self.inference().relation(&self.experiment, model.as_ref());
         let Rows { train, test, .. } = rows;
-        if self.experiment.data.split.is_some() && !model.is_likelihood() {
+        if self.experiment.data.split.is_some() && !model.is_likelihood() && !model.has_mean() {
             let message = "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
             return Err(self.problem("data.split", message));
         }
@@ -368,8 +379,16 @@ impl Study {
                 }
                 Metric::Sparsity => continue,
                 Metric::Lppd if !model.is_likelihood() => "\"lppd\" needs a model with a density",
-                Metric::Accuracy if model.response() != Some(Response::Binary) => {
-                    "\"accuracy\" needs a model of a response that is 0 or 1"
+                Metric::Accuracy | Metric::LogLoss
+                    if !matches!(model.response(), Some(Response::Binary | Response::Class(_))) =>
+                {
+                    "\"accuracy\" and \"log_loss\" need a model of a response that is 0 or 1, or a class"
+                }
+                Metric::Auc if model.response() != Some(Response::Binary) => {
+                    "\"auc\" needs a model of a response that is 0 or 1"
+                }
+                Metric::Mse if matches!(model.response(), Some(Response::Class(_))) => {
+                    "\"mse\" needs a response that is a number, and this one is a class"
                 }
                 Metric::Mse if model.response().is_none() => "\"mse\" needs a model of a response",
                 Metric::Mse

@@ -9,6 +9,7 @@ mod metric;
 mod objective;
 mod rows;
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -19,8 +20,9 @@ use rand_distr::StandardNormal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::predictor::{Canonical, Common, PenaltyWeight};
 use super::{Block, Context, Model, Response, Search, Support};
-use crate::config::{Complaint, Gamma, Positive, brief, complaint};
+use crate::config::{Complaint, Gamma, NonNegative, Positive, brief, complaint};
 use crate::data::Dataset;
 use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{Level, Line, Scalar};
@@ -82,6 +84,16 @@ pub struct Config {
     /// Strength γ of the penalty: a number, or "1/n". Left out: "1/n".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gamma: Option<Gamma>,
+    /// What the penalty of a column is multiplied by: `{ age = 0.0, income = 2.0 }`. 0 leaves a column without a penalty.
+    /// Left out: 1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub penalty_factor: BTreeMap<String, NonNegative>,
+    /// Weight of the penalty in a draw: "fixed", or "exponential" for an Exp(1) variate of each. Left out: "fixed".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub penalty_weight: Option<PenaltyWeight>,
+    /// Whether the linear predictor has an intercept, which has no penalty. Left out: it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intercept: Option<bool>,
     /// What conventional Bayes makes of a Student-t penalty. Left out: "hierarchy" where it is possible. Other penalties
     /// are priors exp(−n γ g(β)) as they stand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,6 +116,41 @@ pub enum Ard {
 
 impl Config {
     pub fn build<F: Family>(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
+        match self.beyond_the_core(context.train) {
+            Some(key) if self.ard == Some(Ard::Hierarchy) => {
+                let message = format!("\"hierarchy\" is not possible together with `{key}`");
+                Err(vec![complaint("ard", message)])
+            }
+            Some(_) => self.common().build(Canonical::<F>(PhantomData), context),
+            None => self.build_in_core::<F>(context),
+        }
+    }
+
+    /// A key that the kernels of the core have no room for.
+    fn beyond_the_core(&self, train: &Dataset) -> Option<&'static str> {
+        let keys = [
+            ("penalty_factor", !self.penalty_factor.is_empty()),
+            ("penalty_weight", self.penalty_weight == Some(PenaltyWeight::Exponential)),
+            ("intercept", self.intercept == Some(false)),
+            ("data.offset", train.offset.is_some()),
+        ];
+        keys.into_iter().find(|(_, given)| *given).map(|(key, _)| key)
+    }
+
+    fn common(&self) -> Common {
+        Common {
+            penalty: self.penalty,
+            gamma: self.gamma.clone(),
+            penalty_factor: self.penalty_factor.clone(),
+            weight: self.penalty_weight.unwrap_or_default(),
+            intercept: self.intercept.unwrap_or(true),
+            intercept_is_given: self.intercept.is_some(),
+            intercept_prior: self.intercept_prior.map(|(mean, sd)| (mean, sd.get())),
+            auxiliary_prior: None,
+        }
+    }
+
+    fn build_in_core<F: Family>(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         let Some(y) = &context.train.y else {
             return Err(vec![complaint("", "needs a response, and the data have none; give `data.target`")]);
         };
@@ -251,7 +298,7 @@ impl<F: Family> Regression<F> {
             gradient: GRADIENT * self.tolerance,
             change: self.change,
             l1: self.kink(),
-            l1_len: self.d(),
+            l1_factors: vec![1.0; self.d()],
         }
     }
 
@@ -315,6 +362,10 @@ impl<F: Family> Model for Regression<F> {
 
     fn block_size(&self) -> usize {
         self.block
+    }
+
+    fn knows_offsets(&self) -> bool {
+        true
     }
 
     fn flaws(&self, train: &Dataset) -> Option<Vec<Complaint>> {

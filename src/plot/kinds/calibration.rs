@@ -16,7 +16,8 @@ pub const KIND: Kind = Kind {
     overlays: true,
     uses: "round xlim ylim",
     applies: |run: &Source| {
-        run.path().is_none() && run.report.repeats.first().is_some_and(|r| r.accuracy.is_some())
+        run.path().is_none()
+            && run.report.repeats.first().is_some_and(|r| r.accuracy.is_some() && r.mse.is_some())
     },
     draw,
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rand::distr::Distribution;
-use rand_distr::{Gamma, Open01, Poisson, StandardNormal};
+use rand_distr::{Beta, Gamma, Open01, Poisson, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ pub enum Density {
     Uniform(f64, f64),
     /// Shape and rate.
     Gamma(Positive, Positive),
+    /// Both shapes of a beta density.
+    Beta(Positive, Positive),
     /// Mean.
     Poisson(Positive),
     /// Probability of a 1; else it is 0.
@@ -57,7 +59,7 @@ pub enum Density {
 }
 
 impl Density {
-    fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         match self {
             Density::Normal(mean, _) if !mean.is_finite() => Err("the mean must be a finite number".into()),
             Density::Uniform(low, high) if !(low < high && (high - low).is_finite()) => {
@@ -90,6 +92,11 @@ impl Density {
             Density::Gamma(shape, rate) => {
                 Gamma::new(shape.get(), 1.0).expect("shapes are positive").sample(rng) / rate.get()
             }
+            Density::Beta(a, b) => {
+                let beta = Beta::new(a.get(), b.get()).expect("shapes are positive");
+                // A variate may round to an end.
+                beta.sample(rng).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON)
+            }
             Density::Poisson(mean) => Poisson::new(mean.get()).expect("means are positive").sample(rng),
             Density::Bernoulli(p) => {
                 let u: f64 = Open01.sample(rng);
@@ -114,6 +121,11 @@ impl Density {
             Density::Uniform(low, high) => (0.5 * (low + high), (high - low) * (high - low) / 12.0),
             Density::Gamma(shape, rate) => {
                 (shape.get() / rate.get(), shape.get() / (rate.get() * rate.get()))
+            }
+            Density::Beta(a, b) => {
+                let (a, total) = (a.get(), a.get() + b.get());
+                let mean = a / total;
+                (mean, mean * (1.0 - mean) / (total + 1.0))
             }
             Density::Poisson(mean) => (mean.get(), mean.get()),
             Density::Bernoulli(p) => (p.get(), p.get() * (1.0 - p.get())),

@@ -17,12 +17,19 @@ use crate::rng::Rng;
 
 pub fn examples(columns: &[String]) -> Vec<String> {
     let covariates = ["\"empirical\"".to_owned(), example_table(columns)];
-    let kinds = ["bernoulli = 0.3", "poisson = 1.5", "normal = [0.5, 2.0]", "gamma = [2.0, 1.0]"];
+    let kinds = [
+        "bernoulli = 0.3",
+        "poisson = 1.5",
+        "normal = [0.5, 2.0]",
+        "gamma = [2.0, 1.0]",
+        "beta = [2.0, 3.0]",
+        "categorical = [[0.0, 0.6], [1.0, 0.4]]",
+    ];
     let one = |kind: &str, covariates: &String| format!("response = {{ {kind}, covariates = {covariates} }}");
     kinds.iter().flat_map(|kind| covariates.iter().map(|c| one(kind, c))).collect()
 }
 
-/// One of `bernoulli`, `poisson`, `normal` and `gamma`, and where the covariates come from.
+/// One of `bernoulli`, `poisson`, `normal`, `gamma`, `beta` and `categorical`, and where the covariates come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -38,6 +45,12 @@ pub struct Config {
     /// Shape and rate of a number above 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gamma: Option<(Positive, Positive)>,
+    /// Both shapes of a beta density, of a number between 0 and 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beta: Option<(Positive, Positive)>,
+    /// Values and their probabilities; classes by number, from 0: `[[0.0, 0.5], [1.0, 0.3], [2.0, 0.2]]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub categorical: Option<Vec<(f64, Probability)>>,
     /// Where the covariates come from.
     pub covariates: Covariates,
 }
@@ -66,12 +79,15 @@ impl Config {
             self.poisson.map(Density::Poisson),
             self.normal.map(|(mean, sd)| Density::Normal(mean, sd)),
             self.gamma.map(|(shape, rate)| Density::Gamma(shape, rate)),
+            self.beta.map(|(a, b)| Density::Beta(a, b)),
+            self.categorical.clone().map(Density::Categorical),
         ];
         let mut given = given.into_iter().flatten();
         match (given.next(), given.next()) {
-            (Some(one), None) => Ok(one),
+            (Some(one), None) => one.check().map(|()| one).map_err(|why| ("", why)),
             _ => {
-                Err(("", "needs one of `bernoulli`, `poisson`, `normal` and `gamma` for the response".into()))
+                let kinds = "`bernoulli`, `poisson`, `normal`, `gamma`, `beta` and `categorical`";
+                Err(("", format!("needs one of {kinds} for the response")))
             }
         }
     }

@@ -1,0 +1,98 @@
+//! Where there is no minimum, or more than one. A penalty holds the coefficients that it is on; the others, and the intercept, are
+//! held by the data: see [`identify`](crate::model::identify).
+
+use ndarray::{Array2, Axis};
+
+use super::{Law, Outcome, Predictor};
+use crate::config::{Complaint, complaint, printable};
+use crate::data::Dataset;
+use crate::model::identify::{Basis, Labelled, columns_of};
+use crate::optim::Status;
+use crate::penalty::Penalty;
+use crate::process::Measure;
+
+/// Columns that a message names.
+const LISTED: usize = 5;
+
+impl<L: Law> Predictor<L> {
+    /// Columns without a penalty.
+    fn free(&self) -> Vec<usize> {
+        (0..self.d()).filter(|&j| self.penalty == Penalty::None || self.factors[j] == 0.0).collect()
+    }
+
+    fn basis(&self, x: ndarray::ArrayView2<f64>) -> Basis {
+        let x: Array2<f64> = x.select(Axis(1), &self.free());
+        if self.intercept || !self.law.has_intercept() {
+            Basis::new(x.view())
+        } else {
+            Basis::through_origin(x.view())
+        }
+    }
+
+    fn labelled(&self, data: &Dataset) -> Vec<Labelled> {
+        let y = data.y.as_ref().expect("regression data have responses");
+        let is_event = |i: usize| data.event.as_ref().is_none_or(|event| event[i] == 1.0);
+        let of_row = |i: usize| {
+            let [below, above] = self.law.keeps(Outcome { y: y[i], event: is_event(i) });
+            [below.then_some((i, 1.0)), above.then_some((i, -1.0))].into_iter().flatten()
+        };
+        (0..data.n()).flat_map(of_row).collect()
+    }
+
+    fn status(&self, data: &Dataset) -> Option<Status> {
+        let basis = self.basis(data.x.whole());
+        let rows = self.labelled(data);
+        if rows.is_empty() || basis.separation(&rows).is_some() {
+            return Some(Status::Separated);
+        }
+        let full = basis.is_full() || self.free().is_empty();
+        (!full).then_some(Status::Unidentified)
+    }
+
+    /// What is wrong with the atoms of a draw, where those of the data alone leave something open.
+    pub fn flaw(&self, f: &Measure) -> Option<Status> {
+        let sound = *self.sound.get_or_init(|| f.observed().n() > 0 && self.status(f.observed()).is_none());
+        if sound { None } else { self.status(&f.written_out().0) }
+    }
+
+    /// What is wrong with the data, as problems of the config.
+    pub(super) fn flaws_of(&self, train: &Dataset) -> Option<Vec<Complaint>> {
+        if self.prior {
+            return None;
+        }
+        if let Some(wanted) = self.law.wants(train) {
+            return Some(vec![wanted]);
+        }
+        let (basis, free) = (self.basis(train.x.whole()), self.free());
+        let name = |j: &usize| format!("`{}`", printable(&train.columns[free[*j]]));
+        let list = |columns: &[usize]| columns.iter().take(LISTED).map(name).collect::<Vec<_>>().join(", ");
+        let cure = "give a penalty (\"ridge\", `student_t`, \"lasso\"), or leave columns out";
+        let rows = self.labelled(train);
+        let mut flaws = Vec::new();
+        if let Some(direction) = basis.separation(&rows) {
+            let columns = columns_of(&direction);
+            let why = match columns.is_empty() {
+                true => {
+                    "cannot help: the responses are all at one end, and the loss has no minimum".to_owned()
+                }
+                false => format!(
+                    "is needed: the responses are separated by {}, and without one the loss has no minimum: coefficients \
+                     grow for ever; {cure}",
+                    list(&columns)
+                ),
+            };
+            flaws.push(complaint("penalty", why));
+        }
+        let aliased: Vec<usize> = basis.aliased.iter().map(|alias| alias.column).collect();
+        if !aliased.is_empty() || !(basis.is_full() || free.is_empty()) {
+            let which = if aliased.is_empty() {
+                "there are more columns than rows".to_owned()
+            } else {
+                format!("{} are constant or combinations of other columns", list(&aliased))
+            };
+            let why = format!("is needed: {which}, and without one coefficients are not identified; {cure}");
+            flaws.push(complaint("penalty", why));
+        }
+        Some(flaws)
+    }
+}
