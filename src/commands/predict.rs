@@ -298,6 +298,7 @@ struct Score {
     squares: f64,
     right: usize,
     binary: bool,
+    classes: bool,
     single: bool,
 }
 
@@ -305,6 +306,7 @@ impl Score {
     fn add(&mut self, posterior: &Posterior, rows: &NewRows, told: &[Option<Told>]) {
         self.left_out += rows.whole.iter().filter(|whole| !**whole).count();
         self.binary = posterior.model.response() == Some(npl::model::Response::Binary);
+        self.classes = matches!(posterior.model.response(), Some(npl::model::Response::Class(_)));
         self.single = posterior.model.predicted().len() == 1;
         let Some(y) = &rows.data.y else { return };
         for (y, told) in y.iter().zip(told) {
@@ -316,7 +318,17 @@ impl Score {
             self.rows += 1;
             self.log_density += log_density;
             self.squares += (y - mean) * (y - mean);
-            self.right += usize::from(if *y == 1.0 { mean > 0.5 } else { mean <= 0.5 });
+            let best = || {
+                let highest = |best: usize, k: usize| {
+                    if told.numbers[k].mean > told.numbers[best].mean { k } else { best }
+                };
+                (0..told.numbers.len()).fold(0, highest)
+            };
+            self.right += usize::from(match self.classes {
+                true => best() as f64 == *y,
+                false if *y == 1.0 => mean > 0.5,
+                false => mean <= 0.5,
+            });
         }
     }
 
@@ -331,7 +343,7 @@ impl Score {
             if self.single {
                 line += &format!(", MSE {:.6}", self.squares / n);
             }
-            if self.binary {
+            if self.binary || self.classes {
                 line += &format!(", accuracy {:.2} %", 100.0 * self.right as f64 / n);
             }
             lines.push(line);

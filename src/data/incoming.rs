@@ -45,6 +45,8 @@ pub struct Incoming<'a, R> {
     levels: Vec<Option<HashMap<&'a [u8], usize>>>,
     target: Option<usize>,
     event: Option<usize>,
+    offset: Option<usize>,
+    exposure: Option<usize>,
     keep: Vec<usize>,
     /// A first line that is no header.
     first: Option<(u64, Vec<Vec<u8>>)>,
@@ -55,6 +57,7 @@ struct Row {
     inputs: Vec<f64>,
     response: f64,
     event: f64,
+    offset: f64,
     whole: bool,
 }
 
@@ -93,6 +96,8 @@ impl<'a, R: Read> Incoming<'a, R> {
         let needed = |name: &str| header.find(name).map_err(|e| Error::input(format!("{file}: {e}")));
         let inputs = preparation.inputs.iter().map(|input| needed(&input.name)).collect::<Result<_>>()?;
         let keep = keep.iter().map(|name| needed(name)).collect::<Result<_>>()?;
+        let beside = |name: &Option<String>| name.as_deref().map(needed).transpose();
+        let (offset, exposure) = (beside(&preparation.offset)?, beside(&preparation.exposure)?);
         let there = |name: &String| header.names.iter().position(|n| n == name);
         let target = preparation.target.as_ref().and_then(|target| there(&target.name));
         let event = preparation.event.as_ref().and_then(there);
@@ -111,6 +116,8 @@ impl<'a, R: Read> Incoming<'a, R> {
             levels,
             target,
             event,
+            offset,
+            exposure,
             keep,
             first,
         })
@@ -123,7 +130,7 @@ impl<'a, R: Read> Incoming<'a, R> {
 
     /// The next rows, at most so many; `None` at the end.
     pub fn next(&mut self, most: usize) -> Result<Option<NewRows>> {
-        let (mut x, mut y, mut event) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut x, mut y, mut event, mut offset) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut whole, mut kept) = (Vec::new(), Vec::new());
         while whole.len() < most {
             let row = match self.first.take() {
@@ -155,6 +162,7 @@ impl<'a, R: Read> Incoming<'a, R> {
             }
             y.push(row.response);
             event.push(row.event);
+            offset.push(row.offset);
             whole.push(row.whole);
         }
         if whole.is_empty() {
@@ -165,7 +173,9 @@ impl<'a, R: Read> Incoming<'a, R> {
         let names = self.columns.iter().map(|column| column.name.clone()).collect();
         let y = self.has_response().then(|| Array1::from(y));
         let event = self.event.filter(|_| y.is_some()).map(|_| Array1::from(event));
-        Ok(Some(NewRows { data: Dataset::new(x, y, names).with_event(event), whole, kept }))
+        let offset = (self.offset.is_some() || self.exposure.is_some()).then(|| Array1::from(offset));
+        let data = Dataset::new(x, y, names).with_event(event).with_offset(offset);
+        Ok(Some(NewRows { data: data.with_classes(self.preparation.classes.clone()), whole, kept }))
     }
 
     fn carried(&self, cells: &[&[u8]]) -> Vec<String> {
@@ -182,6 +192,7 @@ impl<'a, R: Read> Incoming<'a, R> {
             inputs: Vec::with_capacity(self.inputs.len()),
             response: f64::NAN,
             event: 1.0,
+            offset: 0.0,
             whole: true,
         };
         for (i, &j) in self.inputs.iter().enumerate() {
@@ -200,6 +211,18 @@ impl<'a, R: Read> Incoming<'a, R> {
             let text = std::str::from_utf8(cells[j])
                 .map_err(|_| self.wrong(line, j, cells[j], "is not valid UTF-8"))?;
             row.response = target.value(text).map_err(|why| self.wrong(line, j, cells[j], &why))?;
+        }
+        for (j, is_exposure) in [(self.offset, false), (self.exposure, true)] {
+            let Some(j) = j else { continue };
+            match text::number(cells[j]) {
+                _ if self.is_missing(cells[j]) && self.preparation.missing != Missing::Error => {
+                    row.whole = false
+                }
+                Ok(exposure) if is_exposure && exposure > 0.0 => row.offset += libm::log(exposure),
+                Ok(offset) if !is_exposure => row.offset += offset,
+                Ok(_) => return Err(self.wrong(line, j, cells[j], "must be above 0: an exposure")),
+                Err(why) => return Err(self.wrong(line, j, cells[j], why)),
+            }
         }
         if let Some(j) = self.event.filter(|&j| !self.is_missing(cells[j])) {
             row.event = match text::number(cells[j]) {

@@ -20,9 +20,18 @@ pub struct Preparation {
     pub inputs: Vec<InputColumn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
+    /// Names of the classes of the response, where it is one of several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
     /// The column that says whether a response is an event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
+    /// The column of numbers that are added to the linear predictor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<String>,
+    /// The column of numbers whose logarithms are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<String>,
     pub missing: Missing,
     pub unseen: Unseen,
     /// Numbers are divided by this first.
@@ -86,7 +95,7 @@ fn is_one(unit: &f64) -> bool {
 
 impl Preparation {
     /// Of columns that are the model's as they stand.
-    pub fn plain(columns: &[String]) -> Preparation {
+    pub fn plain(columns: &[String], classes: Vec<String>) -> Preparation {
         let input = |name: &String| InputColumn { name: name.clone(), levels: None };
         let column = |(input, name): (usize, &String)| Column {
             name: name.clone(),
@@ -101,7 +110,10 @@ impl Preparation {
             places: None,
             inputs: columns.iter().map(input).collect(),
             target: None,
+            classes,
             event: None,
+            offset: None,
+            exposure: None,
             missing: Missing::Error,
             unseen: Unseen::Error,
             divide: None,

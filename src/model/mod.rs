@@ -283,11 +283,7 @@ pub trait Model: Send + Sync {
     /// What is told of a new row, a name for each number: by default the expectation of its response. None where θ itself is all
     /// that there is to tell.
     fn predicted(&self) -> Vec<String> {
-        match self.response() {
-            Some(Response::Binary) if self.has_mean() => vec!["probability".into()],
-            Some(_) if self.has_mean() => vec!["mean".into()],
-            _ => Vec::new(),
-        }
+        expectation(self)
     }
 
     /// The numbers of [`Model::predicted`] of every row into `out`, row after row.
@@ -335,6 +331,15 @@ pub trait Model: Send + Sync {
     /// likelihood.
     fn sampling(&self, _theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
         None
+    }
+}
+
+/// What the expectation of the response of a model is called, if it has one.
+fn expectation<M: Model + ?Sized>(model: &M) -> Vec<String> {
+    match model.response() {
+        Some(Response::Binary) if model.has_mean() => vec!["probability".into()],
+        Some(_) if model.has_mean() => vec!["mean".into()],
+        _ => Vec::new(),
     }
 }
 

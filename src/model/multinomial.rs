@@ -45,6 +45,10 @@ impl Law for Multinomial {
         self.classes[1..].to_vec()
     }
 
+    fn classes(&self) -> Vec<String> {
+        self.classes.clone()
+    }
+
     fn at(&self, _phi: &[f64]) {}
 
     fn loss(&self, _at: &(), of: Outcome, eta: &[f64], by_eta: &mut [f64], _by_phi: &mut [f64]) -> f64 {

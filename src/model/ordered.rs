@@ -20,13 +20,15 @@ impl Config {
         if classes < 2 {
             return Err(vec![complaint("", "needs a response of two classes at least")]);
         }
-        self.common().build(Ordered { classes }, context)
+        self.common().build(Ordered { classes, names: context.train.class_names() }, context)
     }
 }
 
 #[derive(Clone)]
 pub struct Ordered {
     pub classes: usize,
+    /// For predictions; none where it is only drawn from.
+    pub names: Vec<String>,
 }
 
 impl Law for Ordered {
@@ -35,6 +37,10 @@ impl Law for Ordered {
 
     fn response(&self) -> Response {
         Response::Class(self.classes)
+    }
+
+    fn classes(&self) -> Vec<String> {
+        self.names.clone()
     }
 
     fn has_intercept(&self) -> bool {

@@ -39,7 +39,7 @@ impl Posterior {
         let preparation = preparation(run)?;
         let experiment = experiment(run, round)?;
         let names = preparation.columns(round).iter().map(|column| column.name.clone()).collect();
-        let model = model(&experiment, names)?;
+        let model = model(&experiment, names, &preparation)?;
         let samples = Samples::open(&store::samples_of(run)?)?;
         let relation = store::relation_of(run, &samples);
         let mixture = relation.components.is_some_and(|components| components.count() > 1);
@@ -88,7 +88,9 @@ impl Posterior {
         let width = self.preparation.columns(self.round).len();
         let probe = Dataset::new(Array2::zeros((1, width)), None, vec![String::new(); width]);
         let mut rng = self.seed.stream(Purpose::Prediction, 0, 0);
-        self.model.response().is_some_and(|response| response != Response::Binary)
+        self.model
+            .response()
+            .is_some_and(|response| !matches!(response, Response::Binary | Response::Class(_)))
             && self.model.respond(&self.draws[0], &probe, &mut rng, &mut [0.0])
     }
 
@@ -121,8 +123,9 @@ pub fn preparation(run: &Path) -> Result<Preparation> {
 /// That e^β is a ratio: of odds or of rates, where the expectation of the response is no line.
 pub fn check_ratios(run: &Path) -> Result<()> {
     let experiment = experiment(run, 0)?;
-    let names = preparation(run)?.columns(0).iter().map(|column| column.name.clone()).collect();
-    let model = model(&experiment, names)?;
+    let preparation = preparation(run)?;
+    let names = preparation.columns(0).iter().map(|column| column.name.clone()).collect();
+    let model = model(&experiment, names, &preparation)?;
     match model.response().filter(|_| model.coefficients().is_some()) {
         Some(Response::Binary | Response::Count | Response::Positive) => Ok(()),
         _ => Err(in_run(run, "--ratios: e^beta is a ratio of odds or of rates, and its model has neither")),
@@ -145,8 +148,9 @@ fn experiment(run: &Path, round: usize) -> Result<Experiment> {
 }
 
 /// The model of an experiment, made of no rows: its parameters and densities do not depend on them.
-fn model(experiment: &Experiment, columns: Vec<String>) -> Result<Box<dyn Model>> {
-    let none = Dataset::new(Array2::zeros((0, columns.len())), Some(Array1::zeros(0)), columns);
+fn model(experiment: &Experiment, columns: Vec<String>, preparation: &Preparation) -> Result<Box<dyn Model>> {
+    let none = Dataset::new(Array2::zeros((0, columns.len())), Some(Array1::zeros(0)), columns)
+        .with_classes(preparation.classes.clone());
     let context = Context { train: &none, alpha: 0.0, mass: 1.0, optimiser: &experiment.optimiser };
     experiment.model.build(&context).map_err(|complaints| {
         let (key, why) = &complaints[0];

@@ -193,6 +193,11 @@ impl Sources {
         Ok(Rows { train, test: test.filter(|t| t.n() > 0).map(Arc::new), covariates })
     }
 
+    /// Whether the response is one of several classes.
+    pub fn classifies(&self) -> bool {
+        self.recipe.classifies
+    }
+
     fn preparation_of(&self, train: Frame) -> Preparation {
         let mut preparation = prepare::preparation(&train, &self.recipe);
         preparation.places.clone_from(&self.places);

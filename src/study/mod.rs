@@ -242,7 +242,11 @@ impl Study {
             }
             match self.sources.preparation(&self.experiment.data, self.seed(round)) {
                 Some(preparation) => Ok(preparation),
-                None => Ok(Preparation::plain(&self.data(self.seed(round))?.train.columns)),
+                None => {
+                    let train = self.data(self.seed(round))?.train;
+                    let classes = if self.sources.classifies() { train.class_names() } else { Vec::new() };
+                    Ok(Preparation::plain(&train.columns, classes))
+                }
             }
         };
         let alike = path.is_some() && !by_setting || self.experiment.data.split.is_none() && !by_setting;

@@ -72,7 +72,7 @@ pub fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng
                     "`data.response.ordered.cut` must be numbers, each above the one before it",
                 ));
             }
-            let law = ordered::Ordered { classes: truth.cut.len() + 1 };
+            let law = ordered::Ordered { classes: truth.cut.len() + 1, names: Vec::new() };
             (by_law(&law, &truth.cut, &[eta(&truth.beta)?], rng), None)
         }
         R::Multinomial(truth) => {

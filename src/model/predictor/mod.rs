@@ -20,7 +20,7 @@ pub use canonical::Canonical;
 pub(super) use config::config;
 pub use config::{Common, PenaltyWeight};
 
-use super::{Block, Context, Joint, Model, Response, Search, Support, Transform};
+use super::{Block, Context, Joint, Model, Response, Search, Support, Transform, expectation};
 use crate::config::{Complaint, complaint};
 use crate::data::Dataset;
 use crate::kernel::Level;
@@ -100,6 +100,11 @@ pub trait Law: Clone + Send + Sync + 'static {
     /// A response at η, of a likelihood.
     fn sample(&self, _at: &Self::At, _eta: &[f64], _rng: &mut Rng) -> f64 {
         f64::NAN
+    }
+
+    /// Names of the classes, where the response is one.
+    fn classes(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// P(y = k | η, φ) of every class, where the response is one.
@@ -453,6 +458,28 @@ impl<L: Law> Model for Predictor<L> {
             let of_row = self.law.probabilities(&here, eta).unwrap_or_default();
             out[i * classes..(i + 1) * classes].iter_mut().zip(of_row).for_each(|(out, p)| *out = p);
         });
+    }
+
+    fn predicted(&self) -> Vec<String> {
+        match self.law.classes() {
+            none if none.is_empty() => expectation(self),
+            classes => classes.into_iter().map(|class| format!("probability.{class}")).collect(),
+        }
+    }
+
+    fn predict(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        match self.response() {
+            Some(Response::Class(_)) => self.probabilities(theta, at, out),
+            _ => self.mean(theta, at, out),
+        }
+    }
+
+    fn respond(&self, theta: &[f64], at: &Dataset, rng: &mut Rng, out: &mut [f64]) -> bool {
+        let here = self.law.at(self.phi(theta));
+        if self.is_likelihood() {
+            self.visit(theta, at, |i, eta| out[i] = self.law.sample(&here, eta, rng));
+        }
+        self.is_likelihood()
     }
 
     fn coefficients(&self) -> Option<Range<usize>> {
