@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use npl::kernel::Simd;
-use npl::samples::{self, NameStyle, Text};
+use npl::samples::{self, Interval, NameStyle, Text};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -385,10 +385,51 @@ pub struct SummaryArgs {
     /// e^beta instead of beta: odds ratios, rate ratios
     #[arg(long)]
     pub ratios: bool,
+    /// Only parameters of such names, `*` for any characters, `?` for one (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
+    /// Order of the parameters [default: that of the model]
+    #[arg(long, value_enum)]
+    pub sort: Option<Order>,
+    /// An interval of this probability for each parameter, instead of quantiles
+    #[arg(long, value_name = "P", value_parser = probability, allow_negative_numbers = true)]
+    pub level: Option<f64>,
+    /// Which interval [default: percentile]
+    #[arg(long, value_enum)]
+    pub interval: Option<Interval>,
+    /// How probable it is that a parameter is above X
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub above: Option<f64>,
+    /// How probable it is that a parameter is between A and B
+    #[arg(long, value_name = "A,B", value_parser = between, allow_hyphen_values = true)]
+    pub between: Option<std::ops::RangeInclusive<f64>>,
     #[command(flatten)]
     pub reading: ReadArgs,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// In which order parameters are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    Name,
+    /// The largest first.
+    Mean,
+    /// The least certain first.
+    Sd,
+    /// Those first that are farthest from 0, in standard deviations.
+    Distance,
+}
+
+/// Two numbers in order.
+fn between(text: &str) -> Result<std::ops::RangeInclusive<f64>, String> {
+    let wrong = || format!("`{text}` is not two numbers in order, as -1,1 is");
+    let (low, high) = text.split_once(',').ok_or_else(wrong)?;
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|v| !v.is_nan());
+    match (number(low), number(high)) {
+        (Some(low), Some(high)) if low <= high => Ok(low..=high),
+        _ => Err(wrong()),
+    }
 }
 
 /// What coefficients are told in.
@@ -672,4 +713,6 @@ pub enum Format {
     Text,
     Markdown,
     Csv,
+    /// A list of objects; what is no number is null
+    Json,
 }

@@ -8,6 +8,7 @@ mod merge;
 #[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
 mod plot;
 mod predict;
+mod questions;
 mod relabel;
 #[cfg_attr(not(feature = "plot"), path = "no_report.rs")]
 mod report;

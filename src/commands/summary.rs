@@ -7,12 +7,12 @@ use npl::error::Error;
 use npl::math::{mean, sd};
 use npl::predict;
 use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport, Report};
-use npl::samples::{Samples, Summary};
+use npl::samples::{Question, Samples, Summary};
 use npl::store;
 
 use super::text::{number, percent, render, seconds, warnings};
-use super::{note, note_warnings, print, reading, relabel};
-use crate::cli::{Format, SummaryArgs, Units};
+use super::{note, note_warnings, print, questions, reading, relabel};
+use crate::cli::{Format, Order, SummaryArgs, Units};
 
 /// More parameters than this are not listed for people; the files have them all.
 const LISTED: usize = 60;
@@ -55,16 +55,34 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
             samples.in_units(&predict::preparation(&args.run)?, units == Units::Data, ratios)?
         }
     };
-    let parameters = samples.summarise(relation.draws, args.repeat)?;
-    if args.format == Format::Csv {
-        print(Summary::table(&parameters).as_bytes())?;
+    let chosen = samples.parameters_like(&args.only)?;
+    let table = match question(&args) {
+        Some(question) => {
+            let mut answers = samples.answers(&chosen, relation.draws, args.repeat, &question)?;
+            sort(&args, &mut answers, |a| (&a.parameter, a.mean.0, a.sd.0));
+            questions::rows(&answers, &question, is_for_people(&args))
+        }
+        None => {
+            let mut parameters = samples.summarise(relation.draws, args.repeat)?;
+            if !args.only.is_empty() {
+                parameters.retain(|s| chosen.contains(&s.parameter));
+            }
+            sort(&args, &mut parameters, |s| (&s.parameter, s.mean, s.sd));
+            if is_for_people(&args) { rows(&parameters) } else { cells(&Summary::table(&parameters)) }
+        }
+    };
+    if !is_for_people(&args) {
+        print(render(&table, args.format).as_bytes())?;
         relabelled.iter().for_each(|done| note(&relabel::trust(done)));
         return note_warnings(&report);
     }
     let mut out = heading(&report);
-    out += &render(&rows(&parameters), args.format);
-    if parameters.len() > LISTED {
-        out += &format!("… and {} more in summary.csv\n", parameters.len() - LISTED);
+    out += &render(&table[..table.len().min(LISTED + 1)], args.format);
+    if table.len() > LISTED + 1 {
+        out += &format!(
+            "… and {} more; --only chooses some, --format csv tells all\n",
+            table.len() - LISTED - 1
+        );
     }
     match &relabelled {
         Some(done) => out += &format!("({})\n", relabel::trust(done)),
@@ -80,6 +98,40 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     out += "\n";
     out += &diagnostics(&report);
     print(out.as_bytes())
+}
+
+/// What is asked beyond the usual table.
+fn question(args: &SummaryArgs) -> Option<Question> {
+    let asked =
+        args.level.is_some() || args.interval.is_some() || args.above.is_some() || args.between.is_some();
+    asked.then(|| Question {
+        interval: args.interval.unwrap_or_default(),
+        level: args.level.unwrap_or(0.95),
+        above: args.above,
+        between: args.between.clone(),
+    })
+}
+
+fn is_for_people(args: &SummaryArgs) -> bool {
+    matches!(args.format, Format::Text | Format::Markdown)
+}
+
+/// Puts parameters in order by name, mean and standard deviation.
+fn sort<T>(args: &SummaryArgs, all: &mut [T], of: impl Fn(&T) -> (&String, f64, f64)) {
+    let down = |of: &dyn Fn(&T) -> f64, a: &T, b: &T| of(b).total_cmp(&of(a));
+    match args.sort {
+        None => {}
+        Some(Order::Name) => all.sort_by(|a, b| of(a).0.cmp(of(b).0)),
+        Some(Order::Mean) => all.sort_by(|a, b| down(&|t| of(t).1, a, b)),
+        Some(Order::Sd) => all.sort_by(|a, b| down(&|t| of(t).2, a, b)),
+        Some(Order::Distance) => all.sort_by(|a, b| down(&|t| (of(t).1 / of(t).2).abs(), a, b)),
+    }
+}
+
+/// The cells of comma-separated text that npl wrote.
+fn cells(text: &str) -> Vec<Vec<String>> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    reader.records().flatten().map(|row| row.iter().map(String::from).collect()).collect()
 }
 
 /// The warnings, before anything that they are about.
@@ -136,7 +188,7 @@ fn rows(parameters: &[Summary]) -> Vec<Vec<String>> {
         }));
         row
     };
-    std::iter::once(titles).chain(parameters.iter().take(LISTED).map(line)).collect()
+    std::iter::once(titles).chain(parameters.iter().map(line)).collect()
 }
 
 /// What a person needs to know of a run, in a few lines.

@@ -17,7 +17,23 @@ pub fn render(rows: &[Vec<String>], format: Format) -> String {
             .iter()
             .map(|row| row.iter().map(|c| quoted(c)).collect::<Vec<_>>().join(",") + "\n")
             .collect(),
+        Format::Json => json(rows),
     }
+}
+
+/// A list of objects; the first column is text.
+fn json(rows: &[Vec<String>]) -> String {
+    let Some((header, rows)) = rows.split_first() else { return "[]\n".into() };
+    let value = |(j, cell): (usize, &String)| match cell.parse::<f64>() {
+        Ok(number) if j > 0 => serde_json::Value::from(number),
+        _ if j > 0 && cell.is_empty() => serde_json::Value::Null,
+        _ => cell.as_str().into(),
+    };
+    let object = |row: &Vec<String>| -> serde_json::Value {
+        serde_json::Value::Object(header.iter().cloned().zip(row.iter().enumerate().map(value)).collect())
+    };
+    let list: Vec<serde_json::Value> = rows.iter().map(object).collect();
+    serde_json::to_string_pretty(&list).unwrap_or_default() + "\n"
 }
 
 fn safe(rows: &[Vec<String>]) -> Vec<Vec<String>> {

@@ -1,5 +1,6 @@
 //! Posterior draws as a table: one row per draw, statistics first (their names end in `__`), then θ.
 
+mod answers;
 mod csv;
 mod csv_gz;
 mod format;
@@ -14,6 +15,7 @@ mod summary;
 mod units;
 mod write;
 
+pub use answers::{Answer, Estimated, Interval, Question};
 pub use format::Format;
 pub use npy::write_header as npy_header;
 pub use read::{Columns, STRIP, Samples};

@@ -92,6 +92,12 @@ impl Samples {
         Ok(written.and_then(|()| out.flush()))
     }
 
+    /// The parameters of such names, `*` for any characters and `?` for one; all, if no pattern is given.
+    pub fn parameters_like(&self, patterns: &[String]) -> Result<Vec<String>> {
+        let places = self.pick(&Pick { patterns: patterns.to_vec(), no_statistics: true })?;
+        Ok(places.into_iter().map(|j| self.columns[j].clone()).collect())
+    }
+
     /// The places of the columns that are asked for, in the order of the file.
     fn pick(&self, pick: &Pick) -> Result<Vec<usize>> {
         let patterns: Vec<Vec<char>> = pick.patterns.iter().map(|p| p.chars().collect()).collect();

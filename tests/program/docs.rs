@@ -213,6 +213,7 @@ fn every_relative_link_leads_to_a_file() {
         "docs/reliability.md",
         "docs/reproduction.md",
         "docs/sampling.md",
+        "docs/summary.md",
         "docs/scale.md",
         "scripts/README.md",
     ] {

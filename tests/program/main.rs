@@ -28,6 +28,7 @@ mod path;
 mod plot;
 mod plotting;
 mod predict;
+mod questions;
 mod relabel;
 #[cfg(feature = "plot")]
 mod report;
