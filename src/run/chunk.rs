@@ -72,6 +72,6 @@ impl Kind {
 
     /// Adds a record of this kind.
     pub fn put(self, round: usize, draws: &Range<u64>, content: &impl Bytes, out: &mut Vec<u8>) {
-        store::record(self as u64, round, draws, &content.to_bytes(), out);
+        store::record(self as u64, round, draws, |out| content.put(out), out);
     }
 }

@@ -216,12 +216,12 @@ impl Inner {
             }
             return;
         }
-        let content = match live.of_chains {
-            true => live.state(draws.start..draws.start, &[]),
-            false => live.state(draws.clone(), &live.open.rows),
+        let (draws, rows) = match live.of_chains {
+            true => (&(draws.start..draws.start), &[][..]),
+            false => (draws, &live.open.rows[..]),
         };
-        let draws: Range<u64> = if live.of_chains { draws.start..draws.start } else { draws.clone() };
-        crate::store::record(Kind::State as u64, *round, &draws, &content, &mut self.records);
+        let state = |out: &mut Vec<u8>| live.put_state(draws, rows, out);
+        crate::store::record(Kind::State as u64, *round, draws, state, &mut self.records);
         self.changed = true;
     }
 
@@ -232,8 +232,8 @@ impl Inner {
         if let Some(opening) = opening {
             Kind::Opening.put(*round, &(0..0), opening, &mut records);
         }
-        let content = live.state(draws.clone(), &[]);
-        crate::store::record(Kind::Sums as u64, *round, draws, &content, &mut records);
+        let state = |out: &mut Vec<u8>| live.put_state(draws, &[], out);
+        crate::store::record(Kind::Sums as u64, *round, draws, state, &mut records);
         finished.put(&records)
     }
 
@@ -278,13 +278,12 @@ impl Live {
     }
 
     /// The sums before the open chunk, and what there is of that.
-    fn state(&self, draws: Range<u64>, rows: &[crate::samples::Sample]) -> Vec<u8> {
-        let mut out = self.folded.to_bytes();
-        self.open.round.put(&mut out);
-        draws.put(&mut out);
-        rows.len().put(&mut out);
-        rows.iter().for_each(|row| row.put(&mut out));
-        if draws.is_empty() { &self.none } else { &self.open.sums }.put(&mut out);
-        out
+    fn put_state(&self, draws: &Range<u64>, rows: &[crate::samples::Sample], out: &mut Vec<u8>) {
+        self.folded.put(out);
+        self.open.round.put(out);
+        draws.put(out);
+        rows.len().put(out);
+        rows.iter().for_each(|row| row.put(out));
+        if draws.is_empty() { &self.none } else { &self.open.sums }.put(out);
     }
 }

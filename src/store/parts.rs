@@ -228,12 +228,21 @@ pub struct Record {
     pub place: Range<usize>,
 }
 
-/// A record as bytes.
-pub fn record(kind: u64, round: usize, draws: &Range<u64>, content: &[u8], out: &mut Vec<u8>) {
-    for word in [kind, round as u64, draws.start, draws.end, content.len() as u64] {
+/// A record as bytes. Its content is put where it stays: sums over many test rows are megabytes.
+pub fn record(
+    kind: u64,
+    round: usize,
+    draws: &Range<u64>,
+    content: impl FnOnce(&mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    for word in [kind, round as u64, draws.start, draws.end, 0] {
         out.extend_from_slice(&word.to_le_bytes());
     }
-    out.extend_from_slice(content);
+    let start = out.len();
+    content(out);
+    let length = (out.len() - start) as u64;
+    out[start - 8..start].copy_from_slice(&length.to_le_bytes());
 }
 
 /// A part that was read, and is as it was written.
@@ -288,8 +297,8 @@ mod tests {
         let path = folder.path().join("p");
         let mut writer = PartWriter::new(AtomicFile::create(&path).unwrap(), &[7; 32], 100).unwrap();
         let mut bytes = Vec::new();
-        record(2, 0, &(0..32), &vec![0.5f64, -1.0].to_bytes(), &mut bytes);
-        record(3, 1, &(32..40), b"", &mut bytes);
+        record(2, 0, &(0..32), |out| vec![0.5f64, -1.0].put(out), &mut bytes);
+        record(3, 1, &(32..40), |_| (), &mut bytes);
         writer.put(&bytes).unwrap();
         writer.commit().unwrap();
         std::fs::read(path).unwrap()
