@@ -135,6 +135,14 @@ Examples:
   npl table runs/gmm_toy runs/gmm_toy_fi
   npl table runs/* --format markdown")]
     Table(TableArgs),
+    /// Which of several runs predicts the same test rows better, paired over rows
+    #[command(after_help = "\
+Examples:
+  npl compare runs/ridge runs/student
+  npl compare runs/* --format markdown
+
+The data are read again: densities of single rows are not kept. docs/summary.md says what the numbers mean.")]
+    Compare(CompareArgs),
     /// Pictures of runs: densities, intervals, paths, mixtures, diagnostics
     #[command(after_help = "\
 Kinds:
@@ -585,6 +593,22 @@ pub struct TableArgs {
     pub runs: Vec<PathBuf>,
     #[command(flatten)]
     pub reading: ReadArgs,
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+#[derive(Args)]
+pub struct CompareArgs {
+    /// Run directories
+    #[arg(required = true)]
+    pub runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Folder of data files, looked in first
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

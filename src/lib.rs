@@ -18,6 +18,7 @@
 //! - [`path`]: the posterior at one setting of a path
 //! - [`study`]: an experiment, checked
 //! - [`run`]: its rounds, in chunks of draws that are folded in order
+//! - [`predict`], [`compare`]: what a finished run says of new rows; which of several predicts better
 //! - `plot`: pictures of runs; a default feature
 //! - `page`: runs as one page of HTML; with `plot`
 //! - [`store`]: the run directory; the only place that writes files
@@ -30,6 +31,7 @@
 pub mod bayes;
 pub mod bootstrap;
 pub mod bytes;
+pub mod compare;
 pub mod config;
 pub mod data;
 pub mod error;

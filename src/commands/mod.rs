@@ -2,6 +2,7 @@
 
 mod alpha;
 mod check;
+mod compare;
 mod explain;
 mod export;
 mod merge;
@@ -59,6 +60,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Samples(args) => samples::samples(args),
         Command::Predict(args) => predict::predict(args),
         Command::Table(args) => table::table(args),
+        Command::Compare(args) => compare::compare(args),
         Command::Plot(args) => plot::plot(args),
         Command::Report(args) => report::report(args),
         Command::Alpha(args) => alpha::alpha(args),

@@ -19,12 +19,13 @@ pub fn table(args: TableArgs) -> Result<()> {
         let message = format!("{run} is a path: `npl summary {run}`, or its report.csv, has its settings");
         return Err(Error::input(message).into());
     }
-    let rows = if args.format == Format::Csv { long(&reports) } else { side_by_side(&reports) };
+    let for_programs = matches!(args.format, Format::Csv | Format::Json);
+    let rows = if for_programs { long(&reports) } else { side_by_side(&reports) };
     let mut out = render(&rows, args.format);
-    if args.format != Format::Csv && reports.iter().any(|r| r.repeats.len() > 1) {
+    if !for_programs && reports.iter().any(|r| r.repeats.len() > 1) {
         out += "\nmean ± sd over repeats (standard error of the mean)\n";
     }
-    if args.format != Format::Csv {
+    if !for_programs {
         out += &below(&reports);
         return print(out.as_bytes());
     }

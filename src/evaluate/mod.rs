@@ -113,7 +113,7 @@ impl Predictive {
     }
 
     /// log p(ỹᵢ) of every row, eq. (E.10), without group `left_out`.
-    fn log_predictive(&self, left_out: Option<usize>) -> Vec<f64> {
+    pub fn log_predictive(&self, left_out: Option<usize>) -> Vec<f64> {
         let kept: Vec<usize> = self.filled().into_iter().filter(|&g| Some(g) != left_out).collect();
         let log_weight = kept.iter().fold(f64::NEG_INFINITY, |sum, &g| log_add_exp(sum, self.log_weights[g]));
         let mut total = vec![f64::NEG_INFINITY; self.rows];
@@ -178,6 +178,10 @@ impl Predictive {
     }
 
     /// Groups that have a draw.
+    pub fn groups(&self) -> impl Iterator<Item = usize> {
+        self.filled().into_iter()
+    }
+
     fn filled(&self) -> Vec<usize> {
         (0..self.log_weights.len()).filter(|&g| self.log_weights[g] > f64::NEG_INFINITY).collect()
     }

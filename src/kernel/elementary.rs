@@ -30,7 +30,9 @@ dispatch! {
 
 #[inline(always)]
 fn exp_body<V: Vector>(x: &mut [Lanes]) {
-    x.iter_mut().for_each(|x| *x = V::load(x).exp().lanes());
+    for x in x {
+        *x = V::load(x).exp().lanes();
+    }
 }
 
 #[inline(always)]
@@ -40,12 +42,16 @@ fn exp_singles_body<V: Vector>(x: &mut [[Lanes; 2]]) {
 
 #[inline(always)]
 fn ln_body<V: Vector>(x: &mut [Lanes]) {
-    x.iter_mut().for_each(|x| *x = V::load(x).ln().lanes());
+    for x in x {
+        *x = V::load(x).ln().lanes();
+    }
 }
 
 #[inline(always)]
 fn minus_ln_body<V: Vector>(x: &mut [Lanes]) {
-    x.iter_mut().for_each(|x| *x = V::load(x).minus_ln().lanes());
+    for x in x {
+        *x = V::load(x).minus_ln().lanes();
+    }
 }
 
 #[inline(always)]

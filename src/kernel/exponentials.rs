@@ -88,14 +88,19 @@ fn exponentials_body<V: Vector>(generators: &Generators, out: &mut [f64]) -> f64
 
 #[inline(always)]
 fn sum_body<V: Vector>(values: &[f64]) -> f64 {
-    let groups = 0..values.len().div_ceil(LANES);
-    sum(&groups.fold(V::splat(0.0), |total, g| total.add(V::load(&load(values, g)))).lanes())
+    let mut total = V::splat(0.0);
+    for g in 0..values.len().div_ceil(LANES) {
+        total = total.add(V::load(&load(values, g)));
+    }
+    sum(&total.lanes())
 }
 
 #[inline(always)]
 fn divide_body<V: Vector>(values: &mut [f64], by: f64) {
     let (groups, rest) = values.as_chunks_mut::<LANES>();
-    groups.iter_mut().for_each(|x| *x = V::load(x).div(V::splat(by)).lanes());
+    for x in groups {
+        *x = V::load(x).div(V::splat(by)).lanes();
+    }
     rest.iter_mut().for_each(|x| *x /= by);
 }
 

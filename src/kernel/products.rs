@@ -190,6 +190,7 @@ fn cross_products_body<V: Vector, T: Scalar<L>, const L: usize>(
 }
 
 /// By tiles of N rows and M columns, whose sums stay in registers.
+#[allow(clippy::needless_range_loop)] // With iterators the compiler keeps some of the sums in memory.
 #[inline(always)]
 fn add_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, const M: usize>(
     lines: &[Line<T, L>],
@@ -207,12 +208,21 @@ fn add_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, co
         }
         for k in (0..(j + N).min(d)).step_by(M) {
             let mut tile = [[V::splat(0.0); M]; N];
-            let ks: [usize; M] = std::array::from_fn(|c| (k + c).min(d - 1));
+            // Loops and no closures here, too.
+            let mut ks = [0; M];
+            for (c, ks) in ks.iter_mut().enumerate() {
+                *ks = (k + c).min(d - 1);
+            }
             for (left, group) in left.iter().zip(lines.chunks_exact(d)) {
-                let right: [V; M] = std::array::from_fn(|c| V::load(&group[ks[c]]));
+                let mut right = [V::splat(0.0); M];
+                for c in 0..M {
+                    right[c] = V::load(&group[ks[c]]);
+                }
                 for r in 0..N {
                     let left = V::load(&left[r]);
-                    (0..M).for_each(|c| tile[r][c] = left.fma(right[c], tile[r][c]));
+                    for c in 0..M {
+                        tile[r][c] = left.fma(right[c], tile[r][c]);
+                    }
                 }
             }
             for r in 0..N.min(d - j) {

@@ -212,7 +212,9 @@ fn margins<V: Register<T, L>, T: Scalar<L>, const L: usize>(
     let mut margins = [V::splat(0.0); GROUPS];
     for (j, &theta) in theta.iter().enumerate() {
         let theta = V::splat(theta);
-        (0..GROUPS).for_each(|i| margins[i] = V::load(&rows[i][j]).fma(theta, margins[i]));
+        for (margin, rows) in margins.iter_mut().zip(&rows) {
+            *margin = V::load(&rows[j]).fma(theta, *margin);
+        }
     }
     margins
 }

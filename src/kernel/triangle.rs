@@ -103,6 +103,16 @@ fn factor_body<V: Vector, T: Scalar<L>, const L: usize>(
     }
 }
 
+/// The first entries. Loops and no closures, here and below: these are not always inlined into code that is compiled for a feature.
+#[inline(always)]
+fn loaded<V: Register<T, L>, T: Scalar<L>, const L: usize>(x: &[Line<T, L>]) -> [V; ROWS] {
+    let mut own = [V::splat(0.0); ROWS];
+    for (own, x) in own.iter_mut().zip(&x[..ROWS]) {
+        *own = V::load(x);
+    }
+    own
+}
+
 /// By squares of N rows and columns, whose sums stay in registers.
 #[allow(clippy::needless_range_loop)] // Rows and columns of a square are numbers here.
 #[inline(always)]
@@ -118,10 +128,15 @@ fn factor_by<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize>(
             // Σₖ Lᵢₖ Lⱼₖ over the columns before j.
             let mut sums = [[V::splat(0.0); N]; N];
             for (x, y) in l.entries[bi..bi + j].iter().zip(&l.entries[bj..bj + j]) {
-                let y: [V; N] = std::array::from_fn(|c| V::load(&y[rj + c]));
+                let mut own = [V::splat(0.0); N];
+                for (own, y) in own.iter_mut().zip(&y[rj..rj + N]) {
+                    *own = V::load(y);
+                }
                 for r in 0..N {
                     let x = V::load(&x[ri + r]);
-                    (0..N).for_each(|c| sums[r][c] = x.fma(y[c], sums[r][c]));
+                    for (sum, y) in sums[r].iter_mut().zip(&own) {
+                        *sum = x.fma(*y, *sum);
+                    }
                 }
             }
             for c in 0..N {
@@ -160,30 +175,42 @@ fn solve_body<V: Vector, T: Scalar<L>, const L: usize>(l: &Triangles<T, L>, x: &
 fn solve_in<V: Register<T, L>, T: Scalar<L>, const L: usize>(l: &Triangles<T, L>, x: &mut [Line<T, L>]) {
     for b in 0..l.order / ROWS {
         let (before, square) = l.block(b).split_at(ROWS * b);
-        let mut own: [V; ROWS] = std::array::from_fn(|r| V::load(&x[ROWS * b + r]));
+        let mut own: [V; ROWS] = loaded(&x[ROWS * b..]);
         let mut sums = [V::splat(0.0); ROWS];
         for (l, x) in before.iter().zip(x.iter()) {
             let x = V::load(x);
-            (0..ROWS).for_each(|r| sums[r] = V::load(&l[r]).fma(x, sums[r]));
+            for (sum, l) in sums.iter_mut().zip(l) {
+                *sum = V::load(l).fma(x, *sum);
+            }
         }
         for c in 0..ROWS {
             own[c] = own[c].sub(sums[c]).mul(V::load(&square[c][c]));
-            (c + 1..ROWS).for_each(|r| sums[r] = V::load(&square[c][r]).fma(own[c], sums[r]));
+            for r in c + 1..ROWS {
+                sums[r] = V::load(&square[c][r]).fma(own[c], sums[r]);
+            }
         }
-        (0..ROWS).for_each(|r| x[ROWS * b + r].0 = own[r].lanes());
+        for (to, from) in x[ROWS * b..].iter_mut().zip(&own) {
+            to.0 = from.lanes();
+        }
     }
     for b in (0..l.order / ROWS).rev() {
         let (before, square) = l.block(b).split_at(ROWS * b);
-        let mut own: [V; ROWS] = std::array::from_fn(|r| V::load(&x[ROWS * b + r]));
+        let mut own: [V; ROWS] = loaded(&x[ROWS * b..]);
         for c in (0..ROWS).rev() {
             let mut sum = V::splat(0.0);
-            (c + 1..ROWS).for_each(|r| sum = V::load(&square[c][r]).fma(own[r], sum));
+            for r in c + 1..ROWS {
+                sum = V::load(&square[c][r]).fma(own[r], sum);
+            }
             own[c] = own[c].sub(sum).mul(V::load(&square[c][c]));
         }
-        (0..ROWS).for_each(|r| x[ROWS * b + r].0 = own[r].lanes());
+        for (to, from) in x[ROWS * b..].iter_mut().zip(&own) {
+            to.0 = from.lanes();
+        }
         for (l, x) in before.iter().zip(x.iter_mut()) {
             let mut sum = V::splat(0.0);
-            (0..ROWS).for_each(|r| sum = V::load(&l[r]).fma(own[r], sum));
+            for (l, own) in l.iter().zip(&own) {
+                sum = V::load(l).fma(*own, sum);
+            }
             x.0 = V::load(x).sub(sum).lanes();
         }
     }
@@ -211,7 +238,7 @@ fn times_in<V: Register<T, L>, T: Scalar<L>, const L: usize>(
 ) {
     for b in 0..a.order / ROWS {
         let (before, square) = a.block(b).split_at(ROWS * b);
-        let own: [V; ROWS] = std::array::from_fn(|r| V::load(&x[ROWS * b + r]));
+        let own: [V; ROWS] = loaded(&x[ROWS * b..]);
         let mut sums = [V::splat(0.0); ROWS];
         for ((a, x), out) in before.iter().zip(x).zip(out.iter_mut()) {
             let (x, mut sum) = (V::load(x), V::load(out));
@@ -223,9 +250,13 @@ fn times_in<V: Register<T, L>, T: Scalar<L>, const L: usize>(
             out.0 = sum.lanes();
         }
         for (a, x) in square.iter().zip(own) {
-            (0..ROWS).for_each(|r| sums[r] = V::load(&a[r]).fma(x, sums[r]));
+            for (sum, a) in sums.iter_mut().zip(a) {
+                *sum = V::load(a).fma(x, *sum);
+            }
         }
-        (0..ROWS).for_each(|r| out[ROWS * b + r].0 = sums[r].lanes());
+        for (to, from) in out[ROWS * b..].iter_mut().zip(&sums) {
+            to.0 = from.lanes();
+        }
     }
 }
 
@@ -250,8 +281,11 @@ fn update_in<V: Register<T, L>, T: Scalar<L>, const L: usize>(
     v: &[Line<T, L>],
 ) {
     for b in 0..a.order / ROWS {
-        let own_u: [V; ROWS] = std::array::from_fn(|r| V::load(&u[ROWS * b + r]));
-        let own_v: [V; ROWS] = std::array::from_fn(|r| V::splat(0.0).sub(V::load(&v[ROWS * b + r])));
+        let own_u: [V; ROWS] = loaded(&u[ROWS * b..]);
+        let mut own_v: [V; ROWS] = loaded(&v[ROWS * b..]);
+        for v in &mut own_v {
+            *v = V::splat(0.0).sub(*v);
+        }
         for ((a, u), v) in a.entries[start(b)..start(b + 1)].iter_mut().zip(u).zip(v) {
             let (u, v) = (V::load(u), V::load(v));
             for r in 0..ROWS {

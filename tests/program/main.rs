@@ -6,6 +6,7 @@ mod bench_vs_python;
 #[cfg(all(feature = "plot", unix))]
 mod browser;
 mod cli;
+mod compare;
 mod directions;
 mod docs;
 mod facts;
@@ -16,6 +17,8 @@ mod fetch;
 mod formats;
 mod fuzz;
 mod hard_data;
+#[cfg(target_arch = "x86_64")]
+mod kernels;
 mod matrix;
 #[cfg(target_os = "linux")]
 mod memory;

@@ -370,7 +370,10 @@ fn newton_line<V: Vector, P: Precision<V>, const K: usize>(
             let (max, total) = joint(&y, sorted, &mut z, &mut e);
             log_lik = weight.fma(max.add(total.ln()), log_lik);
             let inverse = P::Number::splat(1.0).div(total);
-            let r: [P::Number; K] = std::array::from_fn(|k| e[k].mul(inverse));
+            let mut r = e;
+            for r in &mut r {
+                *r = r.mul(inverse);
+            }
             let mut pair = 0;
             for k in 0..K {
                 let weighted = weight.mul(r[k]);

@@ -142,7 +142,10 @@ pub trait Arithmetic: Copy {
         let s = f.div(f.add(c(2.0)));
         let z = s.mul(s);
         let (first, others) = Self::FORMAT.ln.split_first().expect("a polynomial");
-        let p = others.iter().fold(c(*first), |p, coefficient| p.mul(z).add(c(*coefficient)));
+        let mut p = c(*first);
+        for coefficient in others {
+            p = p.mul(z).add(c(*coefficient));
+        }
         let tail = s.mul(f.sub(z.mul(p)));
         tail.sub(e.mul(c(LN2_LOW))).sub(f).sub(e.mul(c(LN2_HIGH)))
     }

@@ -1,0 +1,134 @@
+//! `npl compare`: which of several runs predicts the same test rows better, and how sure that is.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use npl::compare::{Difference, Scored, difference, score};
+use npl::config::printable;
+use npl::error::Error;
+use npl::math::mean;
+use npl::study::Study;
+
+use super::text::{number, render};
+use super::{load_run, note, pool, print, reading};
+use crate::cli::{CompareArgs, Format};
+
+pub fn compare(args: CompareArgs) -> Result<()> {
+    reading(&args.reading);
+    if args.runs.len() < 2 {
+        return Err(Error::input("comparing takes two runs at least").into());
+    }
+    let pool = pool(&args.machine)?;
+    let studies = args.runs.iter().map(|run| study(run, &args)).collect::<Result<Vec<Study>>>()?;
+    let repeats = studies.iter().map(Study::repeats).min().unwrap_or(1);
+    if studies.iter().any(|study| study.repeats() != repeats) {
+        note(&format!("note: the runs have different numbers of repeats; the first {repeats} are compared"));
+    }
+    let of_run = |(run, study): (&PathBuf, &Study)| -> Result<Vec<Scored>> {
+        (0..repeats).map(|r| Ok(pool.install(|| score(run, study, r))?)).collect()
+    };
+    let scored = args.runs.iter().zip(&studies).map(of_run).collect::<Result<Vec<_>>>()?;
+    same_rows(&args.runs, &scored)?;
+    let mut out = String::new();
+    let mut table: Vec<Vec<String>> =
+        vec![["run", "metric", "value", "best minus this", "se", "mcse"].map(String::from).to_vec()];
+    let mut sentences = Vec::new();
+    for metric in scored[0][0].metrics.iter().map(|m| m.metric) {
+        let Some(values) = scored.iter().map(|run| value(run, metric)).collect::<Option<Vec<f64>>>() else {
+            continue;
+        };
+        let best = (0..values.len()).fold(0, |best, i| if values[i] > values[best] { i } else { best });
+        for (i, run) in args.runs.iter().enumerate() {
+            let from = difference(&scored[best], &scored[i], metric).filter(|_| i != best);
+            table.push(row(run, metric, values[i], from, args.format));
+            sentences.extend(from.map(|from| sentence(&args.runs[best], run, metric, from, repeats)));
+        }
+    }
+    out += &render(&table, args.format);
+    if matches!(args.format, Format::Text | Format::Markdown) {
+        let over = if repeats > 1 { "repeats, whose test rows overlap" } else { "test rows" };
+        out += &format!("(se: standard error over {over}; mcse: Monte Carlo error)\n\n");
+        sentences.iter().for_each(|line| out += &format!("{line}\n"));
+    }
+    print(out.as_bytes())
+}
+
+fn study(run: &Path, args: &CompareArgs) -> Result<Study> {
+    let (_, study) = load_run(run, args.data_dir.as_deref(), &args.machine)?;
+    if study.experiment.path.is_some() {
+        let message = format!("{}: it is a path; runs of one setting each can be compared", shown(run));
+        return Err(Error::input(message).into());
+    }
+    Ok(study)
+}
+
+fn shown(run: &Path) -> String {
+    printable(&run.display().to_string())
+}
+
+/// Scores on different rows are not comparable.
+fn same_rows(runs: &[PathBuf], scored: &[Vec<Scored>]) -> Result<()> {
+    for (run, others) in runs.iter().zip(scored).skip(1) {
+        let apart = scored[0].iter().zip(others).position(|(a, b)| !a.is_on_the_rows_of(b));
+        if let Some(repeat) = apart {
+            let place = if others.len() > 1 { format!(" in repeat {}", repeat + 1) } else { String::new() };
+            let message = format!(
+                "{} and {} have other test rows{place}: runs are compared on the same rows; give both the same data, seed and split",
+                shown(&runs[0]),
+                shown(run)
+            );
+            return Err(Error::input(message).into());
+        }
+    }
+    Ok(())
+}
+
+fn value(run: &[Scored], metric: &str) -> Option<f64> {
+    let of = |scored: &Scored| scored.metrics.iter().find(|m| m.metric == metric).map(|m| mean(&m.scores));
+    run.iter().map(of).collect::<Option<Vec<f64>>>().map(|values| mean(&values))
+}
+
+fn row(run: &Path, metric: &str, value: f64, from: Option<Difference>, format: Format) -> Vec<String> {
+    let people = matches!(format, Format::Text | Format::Markdown);
+    let exact = |v: f64| if v.is_nan() { String::new() } else { format!("{v:?}") };
+    let mut row = vec![run.display().to_string(), metric.to_owned()];
+    match from {
+        Some(d) if people => {
+            row.extend([format!("{value:.4}"), number(d.mean, d.se), small(d.se), small(d.mcse)])
+        }
+        None if people => row.extend([format!("{value:.4}"), "best".into(), String::new(), String::new()]),
+        Some(d) => row.extend([value, d.mean, d.se, d.mcse].map(exact)),
+        None => row.extend([exact(value), exact(0.0), String::new(), String::new()]),
+    }
+    row
+}
+
+/// An error, with two digits.
+fn small(value: f64) -> String {
+    if value.is_nan() { String::new() } else { number(value, 0.1 * value) }
+}
+
+/// What the numbers say, in words.
+fn sentence(best: &Path, run: &Path, metric: &str, d: Difference, repeats: usize) -> String {
+    let over = if repeats > 1 { format!("{repeats} repeats") } else { "test rows".into() };
+    let (best, run) = (shown(best), shown(run));
+    if d.mcse > 0.5 * d.mean {
+        return format!(
+            "{metric}: {best} and {run} cannot be told apart by these draws: the Monte Carlo error is too large; more draws may."
+        );
+    }
+    match d.mean / d.se {
+        z if z > 2.0 => {
+            format!(
+                "{metric}: {best} is better than {run} by {} (standard error {} over {over}).",
+                number(d.mean, d.se),
+                small(d.se)
+            )
+        }
+        _ => format!(
+            "{metric}: {best} and {run} cannot be told apart on these rows: {} with standard error {}.",
+            number(d.mean, d.se),
+            small(d.se)
+        ),
+    }
+}

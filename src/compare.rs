@@ -1,0 +1,178 @@
+//! Runs on the same test rows, compared row by row: what one predicts better than another, and how sure that is.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::config::printable;
+use crate::error::{Error, Result};
+use crate::evaluate::{Dealing, Predictive, on_rows};
+use crate::math::{mean, sd};
+use crate::model::Response;
+use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Samples};
+use crate::store;
+use crate::study::{Study, Trial};
+
+/// Draws are dealt out over so many groups, to tell the Monte Carlo error.
+const GROUPS: usize = 50;
+/// Draws whose densities are held at one time.
+const TOGETHER: usize = 64;
+
+/// A number of every test row; higher is better.
+#[derive(Clone, Debug)]
+pub struct Pointwise {
+    pub metric: &'static str,
+    /// Of all draws.
+    pub scores: Vec<f64>,
+    /// Their mean without each group of draws in turn; none where leaving draws out says nothing: of counts.
+    left_out: Vec<f64>,
+}
+
+/// The test rows of one repeat, and how a run predicts them.
+#[derive(Clone, Debug)]
+pub struct Scored {
+    /// What the rows are known by.
+    rows: Vec<u64>,
+    pub metrics: Vec<Pointwise>,
+}
+
+/// How much higher the mean score of one run is than that of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    pub mean: f64,
+    /// Standard error over test rows, or over repeats where there are several.
+    pub se: f64,
+    /// Monte Carlo error; NaN where it is not known.
+    pub mcse: f64,
+}
+
+/// Scores of the test rows of a repeat, counted from 0.
+pub fn score(run: &Path, study: &Study, repeat: usize) -> Result<Scored> {
+    let wrong = |what: &str| Error::input(format!("{}: {what}", printable(&run.display().to_string())));
+    let trial = study.trial(repeat)?;
+    let Some(test) = &trial.test else { return Err(wrong("it has no test rows to compare by")) };
+    if !trial.model.is_likelihood() {
+        return Err(wrong("its loss is not a likelihood, and has no predictive density"));
+    }
+    let rows = match &test.y {
+        Some(y) => y.iter().map(|v| v.to_bits()).collect(),
+        None => test.x.iter().flat_map(|row| row.to_vec()).map(f64::to_bits).collect(),
+    };
+    let predictive = predictive(run, &trial, repeat)?;
+    let left: Vec<Vec<f64>> = predictive.groups().map(|g| predictive.log_predictive(Some(g))).collect();
+    let whole = predictive.log_predictive(None);
+    let smooth = |metric, of: &dyn Fn(f64) -> f64| Pointwise {
+        metric,
+        scores: whole.iter().map(|l| of(*l)).collect(),
+        left_out: left.iter().map(|l| mean(&l.iter().map(|l| of(*l)).collect::<Vec<_>>())).collect(),
+    };
+    let mut metrics = vec![smooth("LPPD", &|l| l)];
+    if trial.model.response() == Some(Response::Binary) {
+        metrics.push(smooth("-MSE", &|l| -(1.0 - libm::exp(l)).powi(2)));
+        let y = test.y.as_ref().map(|y| y.to_vec()).unwrap_or_default();
+        let right = |(l, y): (&f64, &f64)| {
+            let p = libm::exp(*l);
+            if (*y == 1.0 && p > 0.5) || (*y != 1.0 && p >= 0.5) { 100.0 } else { 0.0 }
+        };
+        let scores = whole.iter().zip(&y).map(right).collect();
+        metrics.push(Pointwise { metric: "accuracy", scores, left_out: Vec::new() });
+    }
+    Ok(Scored { rows, metrics })
+}
+
+/// The predictive density of every test row.
+fn predictive(run: &Path, trial: &Trial, repeat: usize) -> Result<Predictive> {
+    let test = trial.test.as_ref().expect("looked at before");
+    let samples = Samples::open(&store::samples_of(run)?)?;
+    let relation = store::relation_of(run, &samples);
+    let weighted = relation.draws == Kinship::Weighted;
+    let statistics: &[&str] = if weighted { &["draw__", LOG_WEIGHT] } else { &["draw__"] };
+    let named = |name: String| match samples.parameters().contains(&name) {
+        true => name,
+        false => NameStyle::Bracket.apply(&name),
+    };
+    let names: Vec<String> = trial.model.names().into_iter().map(named).collect();
+    let table = samples.table(statistics, &names, Some(repeat + 1))?;
+    let count = table.parameters.first().map_or(0, Vec::len);
+    let dealing = match relation.draws {
+        Kinship::Chains { .. } => Dealing::InRuns(count as u64),
+        _ => Dealing::InTurn,
+    };
+    let mut predictive = Predictive::new(test.n(), GROUPS, dealing);
+    for first in (0..count).step_by(TOGETHER) {
+        let draws = first..(first + TOGETHER).min(count);
+        let density = |b: usize| {
+            let theta: Vec<f64> = table.parameters.iter().map(|column| column[b]).collect();
+            on_rows(trial.model.as_ref(), &theta, test).log_density
+        };
+        let densities: Vec<Vec<f64>> = draws.clone().into_par_iter().map(density).collect();
+        for (b, density) in draws.zip(densities) {
+            let log_weight = if weighted { table.statistics[1][b] } else { 0.0 };
+            predictive.add(table.statistics[0][b] as u64 - 1, log_weight, &density);
+        }
+    }
+    Ok(predictive)
+}
+
+impl Scored {
+    /// Whether both saw the same test rows.
+    pub fn is_on_the_rows_of(&self, other: &Scored) -> bool {
+        self.rows == other.rows
+    }
+
+    fn of(&self, metric: &str) -> Option<&Pointwise> {
+        self.metrics.iter().find(|m| m.metric == metric)
+    }
+}
+
+/// By a metric that both runs have, paired over test rows; one entry for each repeat.
+pub fn difference(a: &[Scored], b: &[Scored], metric: &str) -> Option<Difference> {
+    let pairs: Vec<(&Pointwise, &Pointwise)> =
+        a.iter().zip(b).map(|(a, b)| Some((a.of(metric)?, b.of(metric)?))).collect::<Option<_>>()?;
+    let by_repeat = |(a, b): &(&Pointwise, &Pointwise)| -> Vec<f64> {
+        a.scores.iter().zip(&b.scores).map(|(a, b)| a - b).collect()
+    };
+    let of_rows: Vec<Vec<f64>> = pairs.iter().map(by_repeat).collect();
+    let means: Vec<f64> = of_rows.iter().map(|d| mean(d)).collect();
+    let se = match means.len() {
+        1 => sd(&of_rows[0]) / (of_rows[0].len() as f64).sqrt(),
+        n => sd(&means) / (n as f64).sqrt(),
+    };
+    // The draws of two runs are independent of each other unless they share their weights, which only makes the error smaller.
+    let squares = pairs.iter().map(|(a, b)| jackknife(&a.left_out) + jackknife(&b.left_out)).sum::<f64>();
+    Some(Difference { mean: mean(&means), se, mcse: squares.sqrt() / pairs.len() as f64 })
+}
+
+/// The squared error of a mean by the values without each of several equal parts; NaN if there are none.
+fn jackknife(left_out: &[f64]) -> f64 {
+    if left_out.len() < 2 {
+        return f64::NAN;
+    }
+    let (k, centre) = (left_out.len() as f64, mean(left_out));
+    (k - 1.0) / k * left_out.iter().map(|v| (v - centre).powi(2)).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scored(scores: &[f64]) -> Scored {
+        let lppd = Pointwise { metric: "LPPD", scores: scores.to_vec(), left_out: vec![0.0, 2.0] };
+        Scored { rows: vec![1; scores.len()], metrics: vec![lppd] }
+    }
+
+    /// Differences 1, 2, 3: mean 2, standard error √(1/3); rows that are hard for both do not count.
+    #[test]
+    fn differences_are_paired_over_rows() {
+        let (a, b) = (scored(&[-1.0, -100.0, 3.0]), scored(&[-2.0, -102.0, 0.0]));
+        let found = difference(&[a.clone()], &[b.clone()], "LPPD").unwrap();
+        assert_eq!(found.mean, 2.0);
+        assert!((found.se - (1.0f64 / 3.0).sqrt()).abs() < 1e-15);
+        // Half of (1 + 1), for each run.
+        assert!((found.mcse - 2.0f64.sqrt()).abs() < 1e-15);
+        let twice = difference(&[a.clone(), b.clone()], &[b, a], "LPPD").unwrap();
+        assert_eq!(twice.mean, 0.0);
+        assert!((twice.se - 2.0).abs() < 1e-15, "over repeats: 2 and -2");
+        assert!(difference(&[scored(&[1.0])], &[scored(&[1.0])], "accuracy").is_none());
+    }
+}
