@@ -30,19 +30,18 @@ processes() {
         { xargs -r grep -lzxF "$1" || true; } 2>/dev/null | cut -d/ -f3
 }
 
+# Whatever was started here, daemons and tasks, ends with the test.
 stop() {
     code=$?
     trap - EXIT
     [ $code -eq 0 ] || tail -n 30 "$cluster"/*d.log "$cluster"/*/slurm/*.txt >&2 || true
-    scancel --user="$(id -un)" 2>/dev/null || true
-    kill "${daemons[@]}" 2>/dev/null || true
-    sleep 1
-    kill -9 "${daemons[@]}" 2>/dev/null || true
+    # shellcheck disable=SC2046
+    kill -9 $(processes "NPL_TEST_CLUSTER=$cluster") 2>/dev/null || true
     rm -rf "$cluster"
     exit $code
 }
-daemons=()
 trap stop EXIT
+trap 'exit 143' TERM INT
 
 free_ports() {
     python3 -c 'import socket
@@ -92,20 +91,17 @@ CONF
     munged --foreground --force --key-file="$cluster/munge.key" --socket="$cluster/munge.socket" \
         --pid-file="$cluster/munged.pid" --seed-file="$cluster/munged.seed" --log-file="$cluster/munged.log" \
         >"$cluster/munged.out.log" 2>&1 &
-    daemons+=($!)
     disown
     until_true 10 test -S "$cluster/munge.socket"
     slurmctld -D -i >"$cluster/slurmctld.out.log" 2>&1 &
-    daemons+=($!)
     disown
     for node in 1 2 3; do
         slurmd -D -N "n$node" >"$cluster/slurmd.n$node.out.log" 2>&1 &
-        daemons+=($!)
         slurmd[node]=$!
         # Nobody need be told that it was killed.
         disown
     done
-    until_true 40 all_idle
+    until_true 120 all_idle
 }
 slurmd=()
 
@@ -168,11 +164,11 @@ toy=(--set sampler.B=6000)
 whole draws "${toy[@]}"
 submit --out draws --shards 4 --time 5 "${toy[@]}" -- --keep-every 0.1
 job=$(submitted)
-until_true 40 has_parts draws 1 4
+until_true 120 has_parts draws 1 4
 kill_task 1
-until_true 40 has_parts draws 2 4
+until_true 120 has_parts draws 2 4
 scancel --batch --signal=USR1 "${job}_2"
-until_true 40 has_parts draws 3 4
+until_true 120 has_parts draws 3 4
 lost=$(node_of "${job}_3")
 lose_node "$lost"
 
@@ -184,25 +180,25 @@ path=(--set "path=$floors" --set sampler.B=100 --set sampler.R=2)
 whole path "${path[@]}"
 submit --out path --shards 5 --at-once 2 "${path[@]}"
 
-joined draws 120
+joined draws 300
 said draws/slurm/shard-1.txt 'ended with 137, and is sent again'
 said draws/slurm/shard-2.txt 'ended with 143, and is sent again'
 said draws/slurm/shard-3.txt 'started again (1)'
 sinfo --noheader --Node --nodes="$lost" --format=%t | grep -q down || { echo "test_cluster: $lost is not down" >&2; exit 1; }
 echo "4 shards, one killed, one out of time, the node of one lost: the bytes of one machine"
-joined repeats 60
+joined repeats 300
 echo "30 repeats in 2 shards: the bytes of one machine"
-joined path 60
+joined path 300
 echo "a path in 5 shards, two at a time: the bytes of one machine"
 
 toy=(--set sampler.B=3000)
 whole cancelled "${toy[@]}"
 submit --out cancelled --shards 2 "${toy[@]}" -- --keep-every 0.1
-until_true 40 has_parts cancelled 1 2
+until_true 120 has_parts cancelled 1 2
 scancel "$(submitted)"
-until_true 40 is_gone "$(submitted)"
+until_true 120 is_gone "$(submitted)"
 ! is_joined cancelled && ! grep -q 'sent again' cancelled/slurm/*.txt || { echo "test_cluster: it was not cancelled" >&2; exit 1; }
 submit --out cancelled "${toy[@]}"
-joined cancelled 60
+joined cancelled 300
 echo "cancelled and submitted again: the bytes of one machine"
 echo "done in $((SECONDS - begun)) s"
