@@ -138,7 +138,8 @@ impl Table {
         if self.names == names {
             return Some(self);
         }
-        let places: HashMap<&String, usize> = self.names.iter().enumerate().map(|(j, name)| (name, j)).collect();
+        let places: HashMap<&String, usize> =
+            self.names.iter().enumerate().map(|(j, name)| (name, j)).collect();
         let order = names.iter().map(|name| places.get(name).copied()).collect::<Option<Vec<usize>>>()?;
         if order.len() != self.width() {
             return None;
