@@ -63,7 +63,9 @@ fn calls_of_the_system_may_fail_one_by_one() {
             assert!(matches!(ended.code, Some(0..=2)), "{case}: {:?} {}", ended.code, ended.stderr);
             ended.assert_decent(&case);
             let whole = |name: &str| place.exists(&format!("out/{name}"));
-            assert_eq!(whole("samples.csv"), whole("manifest.json"), "{case}: half a result");
+            // Results on their way from there to their names are whole.
+            let sound = whole(".npl-swap") || whole("samples.csv") == whole("manifest.json");
+            assert!(sound, "{case}: half a result");
             assert!(
                 ended.code != Some(0) || whole("manifest.json") || *call == "write",
                 "{case}: {}",
