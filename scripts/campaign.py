@@ -367,7 +367,7 @@ def disk(campaign):
             loader = call in ("openat", "mmap", "read") and "shared libraries" in outcome[2]
             if not loader:
                 campaign.judge(f"{call} {when} fails with {error}", outcome,
-                               names=("out", "e.toml", "d.csv", "memory", "threads", "standard"))
+                               names=("out", "e.toml", "d.csv", "memory", "thread", "standard"))
             if code == 0 and bytes_of(os.path.join(campaign.folder, "out")) != bytes_of(whole):
                 campaign.faults.append((f"{call} {when} {error}", ["other bytes"], ""))
             if code == 1:
