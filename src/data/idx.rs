@@ -41,6 +41,9 @@ pub fn read(mut input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
     if rows == 0 {
         return Err(wrong("no rows of data".into()));
     }
+    // A header that lies about columns or rows costs no more than a row of bytes before the file ends.
+    let mut row = vec![0; width * size];
+    input.read_exact(&mut row).map_err(short)?;
     let header = match &rules.names {
         Some(names) if names.len() == width => Header::named(names.clone()),
         Some(names) => {
@@ -50,8 +53,6 @@ pub fn read(mut input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
         None => Header::numbered(width),
     };
     let mut table = rules.used(header).map_err(|e| wrong(e.to_string()))?;
-    // Row by row: a header that lies about the number of rows costs nothing before the file ends.
-    let mut row = vec![0; width * size];
     let room = memory::room();
     for i in 0..rows {
         if table.cells.len() > room || table.cells.try_reserve(table.places.len()).is_err() {
@@ -60,7 +61,9 @@ pub fn read(mut input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
                 "{i} of {rows} rows fill the free memory, {free}; see `data.rows`, `data.columns`"
             )));
         }
-        input.read_exact(&mut row).map_err(short)?;
+        if i > 0 {
+            input.read_exact(&mut row).map_err(short)?;
+        }
         for (&j, name) in table.places.iter().zip(&table.names) {
             let cell = decode(kind, &row[j * size..][..size]);
             if !cell.is_finite() {

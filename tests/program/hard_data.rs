@@ -79,7 +79,7 @@ fn judge(place: &Place, case: &str, ended: &Ended) {
     for file in ["out/summary.csv", "out/samples.csv"] {
         let text = place.read(file);
         let bad = |cell: &&str| matches!(*cell, "NaN" | "inf" | "-inf");
-        assert!(!cells(&text)[1..].iter().flatten().any(|cell| bad(cell)), "{case}: {file}\n{text}");
+        assert!(!cells(&text)[1..].iter().flatten().any(bad), "{case}: {file}\n{text}");
     }
 }
 

@@ -20,7 +20,10 @@ fn within(place: &Place, bytes: u64, args: &[&str]) -> Option<Ended> {
     let mut command = Command::new("prlimit");
     command.arg(format!("--as={bytes}")).arg(npl.get_program()).args(args).current_dir(place.path("."));
     let started = Instant::now();
-    Some(Ended::of(command.env_remove("NPL_DATA").output().unwrap(), started.elapsed()))
+    Some(Ended::of(
+        command.env_remove("NPL_DATA").env_remove("RUST_BACKTRACE").output().unwrap(),
+        started.elapsed(),
+    ))
 }
 
 fn mean_of(place: &Place, file: &str) {
