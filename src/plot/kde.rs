@@ -7,7 +7,9 @@
 //! The bandwidth is the improved plug-in rule of Botev, Grotowski and Kroese (2010), which assumes no normal shape and so
 //! keeps modes apart; below [`FEW`] effective draws, or where that rule has no answer, it is Silverman's
 //! 0.9 min(sd, IQR/1.34) n^(−1/5). It is never more than the oversmoothing bound 1.144 sd n^(−1/5) of Terrell (1990), and never less
-//! than [`NARROWEST`] of Silverman's. Draws with weights count as (Σw)²/Σw². Values that many draws share are no part of a
+//! than [`NARROWEST`] of Silverman's. Where it is less than [`SPARSE`] of the oversmoothing bound, a density has details of very
+//! different scales, and kernels are the wider the sparser draws are, up to that share: as √(peak/density), which is the rule of
+//! Abramson (1982). Draws with weights count as (Σw)²/Σw². Values that many draws share are no part of a
 //! density: they are [`Spike`]s.
 
 use std::f64::consts::PI;
@@ -29,6 +31,12 @@ const SAME_COUNT: usize = 10;
 const FAR: f64 = 25.0;
 /// No bandwidth is less than this share of Silverman's: where a density has a pole, the plug-in rule has eyes for nothing else.
 const NARROWEST: f64 = 0.07;
+/// The widest kernel where draws are sparse, as a share of the oversmoothing bound.
+const SPARSE: f64 = 0.5;
+/// The grid has all draws but this share at either end, however far they are.
+const TAIL: f64 = 0.002;
+/// Closer to a bound than this share of the support is at it.
+const AT_BOUND: f64 = 1e-9;
 /// Where the kernel ends, in bandwidths: it is below 1e-8 of its height there.
 const REACH: f64 = 6.2;
 
@@ -44,6 +52,15 @@ impl Bounds {
     pub const POSITIVE: Bounds = Bounds { lower: Some(0.0), upper: None };
     pub const UNIT: Bounds = Bounds { lower: Some(0.0), upper: Some(1.0) };
 
+    /// A value that is at a bound but for rounding, at it. A support without end has no scale to tell by.
+    fn snapped(self, value: f64) -> f64 {
+        match (self.lower, self.upper) {
+            (Some(l), Some(u)) if (value - l).abs() < AT_BOUND * (u - l) => l,
+            (Some(l), Some(u)) if (u - value).abs() < AT_BOUND * (u - l) => u,
+            _ => value,
+        }
+    }
+
     pub fn admit(self, value: f64) -> bool {
         self.lower.is_none_or(|l| value >= l) && self.upper.is_none_or(|u| value <= u)
     }
@@ -54,6 +71,14 @@ impl Bounds {
 pub struct Spike {
     pub at: f64,
     pub mass: f64,
+}
+
+impl Spike {
+    /// Both in one, where the larger is.
+    fn with(self, other: Spike) -> Spike {
+        let at = if other.mass > self.mass { other.at } else { self.at };
+        Spike { at, mass: self.mass + other.mass }
+    }
 }
 
 /// A density on a grid, and spikes beside it.
@@ -72,7 +97,7 @@ pub struct Density {
 impl Density {
     /// Of values with weights, or each with the same; those that are not numbers are left out. `None` if nothing is left.
     pub fn of(values: &[f64], weights: Option<&[f64]>, bounds: Bounds) -> Option<Density> {
-        let sorted = Sorted::new(values, weights);
+        let sorted = Sorted::new(&values.iter().map(|v| bounds.snapped(*v)).collect::<Vec<_>>(), weights);
         if sorted.values.is_empty() || sorted.total <= 0.0 {
             return None;
         }
@@ -97,8 +122,9 @@ impl Density {
         let near = |edge: f64, limit: f64, inner: fn(f64, f64) -> f64| {
             if iqr > 0.0 { inner(edge, limit) } else { edge }
         };
-        let first = near(rest.first(), scale.quartiles.0 - FAR * iqr, f64::max);
-        let last = near(rest.last(), scale.quartiles.1 + FAR * iqr, f64::min);
+        let (least, most) = (rest.quantile(TAIL), rest.quantile(1.0 - TAIL));
+        let first = near(rest.first(), least.min(scale.quartiles.0 - FAR * iqr), f64::max);
+        let last = near(rest.last(), most.max(scale.quartiles.1 + FAR * iqr), f64::min);
         let low = bounds.lower.map_or(first - pad, |l| if first - l <= pad { l } else { first - pad });
         let high = bounds.upper.map_or(last + pad, |u| if u - last <= pad { u } else { last + pad });
         let step = (high - low) / (GRID - 1) as f64;
@@ -110,7 +136,7 @@ impl Density {
             .clamp(step.max(NARROWEST * scale.silverman), scale.oversmoothed.max(step));
         let ends =
             Bounds { lower: bounds.lower.filter(|l| *l == low), upper: bounds.upper.filter(|u| *u == high) };
-        self.values = smooth(&mass, step, bandwidth, ends);
+        self.values = adapted(&mass, step, (bandwidth, SPARSE * scale.oversmoothed), ends);
         let integral =
             step * (self.values.iter().sum::<f64>() - 0.5 * (self.values[0] + self.values[GRID - 1]));
         self.values.iter_mut().for_each(|v| *v *= inside / total / integral);
@@ -217,7 +243,7 @@ impl Sorted {
 
     /// Values that many share are taken out.
     fn without_spikes(&self) -> (Sorted, Vec<Spike>) {
-        let (mut values, mut weights, mut spikes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut values, mut weights, mut spikes) = (Vec::new(), Vec::new(), Vec::<Spike>::new());
         // What rounding alone sets apart is the same value, too.
         let rounding = 1e-13 * self.first().abs().max(self.last().abs());
         let near = (SAME * (self.quantile(0.75) - self.quantile(0.25))).max(rounding);
@@ -232,7 +258,12 @@ impl Sorted {
             let enough = if equal { SPIKE_COUNT } else { SAME_COUNT };
             if count >= enough && mass >= SPIKE_SHARE * self.total {
                 let middle = self.values[start + count / 2];
-                spikes.push(Spike { at: middle, mass: mass / self.total });
+                let spike = Spike { at: middle, mass: mass / self.total };
+                match spikes.last_mut() {
+                    // Two neighbourhoods of one value.
+                    Some(last) if spike.at - last.at <= 2.0 * near => *last = last.with(spike),
+                    _ => spikes.push(spike),
+                }
                 start += count;
             } else {
                 values.push(first);
@@ -289,6 +320,29 @@ impl Sorted {
         mass.iter_mut().for_each(|m| *m /= inside);
         (mass, inside)
     }
+}
+
+/// The sum of kernels between the narrowest and the widest bandwidth, as draws are dense or sparse by a pilot estimate; not
+/// normalised. Bandwidths are powers of two of the narrowest, and a draw is shared between two of them.
+fn adapted(mass: &[f64], step: f64, (narrow, wide): (f64, f64), bounds: Bounds) -> Vec<f64> {
+    let levels = (wide / narrow).log2();
+    if levels.is_nan() || levels <= 0.0 {
+        return smooth(mass, step, narrow, bounds);
+    }
+    let pilot = smooth(mass, step, (narrow * wide).sqrt(), bounds);
+    let peak = pilot.iter().copied().fold(0.0, f64::max);
+    let level = |i: usize| (0.5 * (peak / pilot[i]).log2()).clamp(0.0, levels);
+    let mut sum = vec![0.0; mass.len()];
+    for k in 0..=levels.ceil() as usize {
+        let share = |i: usize| (1.0 - (level(i) - k as f64).abs()).max(0.0);
+        let part: Vec<f64> =
+            mass.iter().enumerate().map(|(i, m)| if *m > 0.0 { m * share(i) } else { 0.0 }).collect();
+        if part.iter().any(|m| *m > 0.0) {
+            let smoothed = smooth(&part, step, narrow * libm::exp2(k as f64), bounds);
+            sum.iter_mut().zip(smoothed).for_each(|(s, v)| *s += v);
+        }
+    }
+    sum
 }
 
 /// The kernel sum with its correction at the bounds; not normalised. The grid begins and ends where bounds are.

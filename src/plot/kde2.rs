@@ -3,7 +3,7 @@
 //! A product of Gaussian kernels on a grid. Each axis has the bandwidth of its own density ([`super::kde`]), widened from the
 //! rate n^(−1/5) of one dimension to the n^(−1/6) of two, and narrowed where the two are correlated, as is best for a normal
 //! density and kernels along the axes: (1 − ρ²)^(5/12) (1 + ρ²/2)^(−1/6) (Wand and Jones 1995, section 4.7). At bounds the kernel is
-//! divided by its mass within them, axis by axis. The result integrates to 1.
+//! divided by its mass within them, axis by axis. The result integrates to 1, or to the share of the draws that are within limits.
 
 use super::kde::{Bounds, Density};
 
@@ -37,6 +37,9 @@ impl Grid {
     }
 }
 
+/// What is to be seen of an axis; all of it if nothing is said.
+pub type Limits = Option<(f64, f64)>;
+
 /// One axis: where its grid is, and how wide its kernel.
 struct Axis {
     grid: Grid,
@@ -45,14 +48,27 @@ struct Axis {
 }
 
 impl Axis {
-    /// `None` if the values do not vary.
-    fn new(values: &[f64], weights: Option<&[f64]>, bounds: Bounds, widen: f64) -> Option<Axis> {
+    /// Of the values within `limits`, and a little beyond; `None` if they do not vary.
+    fn new(
+        values: &[f64],
+        weights: Option<&[f64]>,
+        bounds: Bounds,
+        limits: Limits,
+        widen: f64,
+    ) -> Option<Axis> {
         let bounds = if values.iter().all(|&v| bounds.admit(v)) { bounds } else { Bounds::NONE };
-        let density = Density::of(values, weights, bounds)?;
+        // Kernels are as wide as is good for what is seen, with some room around it.
+        let near = |v: f64, (low, high): (f64, f64)| (v - 0.5 * (low + high)).abs() <= high - low;
+        let seen = |i: &usize| limits.is_none_or(|limits| near(values[*i], limits));
+        let places: Vec<usize> = (0..values.len()).filter(seen).collect();
+        let weights: Option<Vec<f64>> = weights.map(|w| places.iter().map(|&i| w[i]).collect());
+        let values: Vec<f64> = places.iter().map(|&i| values[i]).collect();
+        let density = Density::of(&values, weights.as_deref(), bounds)?;
         let finite = || values.iter().copied().filter(|v| v.is_finite());
         let (first, last) = density.window();
         let first = first.max(finite().fold(f64::INFINITY, f64::min));
         let last = last.min(finite().fold(f64::NEG_INFINITY, f64::max));
+        let (first, last) = limits.map_or((first, last), |(low, high)| (first.max(low), last.min(high)));
         if last.partial_cmp(&first) != Some(std::cmp::Ordering::Greater) {
             return None;
         }
@@ -103,34 +119,46 @@ pub fn weighted_correlation(x: &[f64], y: &[f64], weights: Option<&[f64]>) -> f6
 impl Surface {
     /// `None` if either parameter does not vary.
     pub fn of(x: &[f64], y: &[f64], weights: Option<&[f64]>, bounds: [Bounds; 2]) -> Option<Surface> {
+        Surface::within(x, y, weights, bounds, [None; 2])
+    }
+
+    /// The part within limits: a long tail beyond them does not coarsen what is seen. It has the mass of the draws that are there.
+    pub fn within(
+        x: &[f64],
+        y: &[f64],
+        weights: Option<&[f64]>,
+        bounds: [Bounds; 2],
+        limits: [Limits; 2],
+    ) -> Option<Surface> {
         let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
         let (sum, squares) = (0..x.len()).map(weight).fold((0.0, 0.0), |(s, q), w| (s + w, q + w * w));
         let rho = weighted_correlation(x, y, weights);
         let rho2 = if rho.is_finite() { (rho * rho).min(0.999) } else { 0.0 };
         let narrow = libm::pow(1.0 - rho2, 5.0 / 12.0) * libm::pow(1.0 + rho2 / 2.0, -1.0 / 6.0);
         let widen = libm::pow(sum * sum / squares, 1.0 / 5.0 - 1.0 / 6.0) * narrow;
-        let across = Axis::new(x, weights, bounds[0], widen)?;
-        let up = Axis::new(y, weights, bounds[1], widen)?;
+        let across = Axis::new(x, weights, bounds[0], limits[0], widen)?;
+        let up = Axis::new(y, weights, bounds[1], limits[1], widen)?;
         let mut mass = vec![0.0; GRID * GRID];
         for i in 0..x.len() {
             spread(&mut mass, &across.grid, &up.grid, x[i], y[i], weight(i));
         }
         let values = smooth(&mass, &across, &up);
         let total: f64 = values.iter().sum::<f64>() * across.grid.step * up.grid.step;
-        let values = values.into_iter().map(|v| v / total).collect();
+        let here = mass.iter().sum::<f64>() / sum;
+        let values = values.into_iter().map(|v| here * v / total).collect();
         Some(Surface { x: across.grid, y: up.grid, values })
     }
 
-    /// The levels whose regions of highest density hold these shares of the mass on the grid.
+    /// The levels whose regions of highest density hold these shares of all mass; 0 where the grid has less than that.
     pub fn levels(&self, shares: &[f64]) -> Vec<f64> {
         let mut sorted = self.values.clone();
         sorted.sort_unstable_by(|a, b| b.total_cmp(a));
-        let total: f64 = sorted.iter().sum();
+        let cell = self.x.step * self.y.step;
         let level = |share: &f64| {
             let mut mass = 0.0;
             let reached = sorted.iter().find(|v| {
-                mass += **v;
-                mass >= share * total
+                mass += **v * cell;
+                mass >= *share
             });
             reached.copied().unwrap_or(0.0)
         };

@@ -181,6 +181,35 @@ fn values_that_many_draws_share_are_spikes() {
 }
 
 #[test]
+fn what_is_at_a_bound_but_for_rounding_is_one_spike() {
+    let tiny = (0..300).map(|i| 10f64.powi(-10 - i % 20));
+    let values: Vec<f64> = tiny.chain(draws(100, 17, Beta::new(2.0, 5.0).unwrap())).collect();
+    let density = Density::of(&values, None, Bounds::UNIT).unwrap();
+    assert_eq!(density.spikes.iter().map(|s| (s.at, s.mass)).collect::<Vec<_>>(), [(0.0, 0.75)]);
+    // Without bounds nothing says that 1e-10 is nothing, but what is that near is one value all the same.
+    assert_eq!(Density::of(&values, None, Bounds::NONE).unwrap().spikes.len(), 1);
+}
+
+/// A pole with long tails: the normal mean of few rows under a weak prior. Details are fine at the pole, and smooth far out.
+#[test]
+fn sparse_draws_have_wide_kernels() {
+    let z = draws(4000, 18, Normal::new(0.0, 1.0).unwrap());
+    let values: Vec<f64> = z.iter().map(|z| z * z * z).collect();
+    let density = Density::of(&values, None, Bounds::NONE).unwrap();
+    assert!(density.beyond < 0.01, "{}", density.beyond);
+    let truth = |x: f64| {
+        let c = x.abs().cbrt();
+        (-0.5 * c * c).exp() / ((2.0 * PI).sqrt() * 3.0 * c * c)
+    };
+    // Noise in the tail: how much neighbours differ, relative to the density.
+    let at: Vec<f64> =
+        (0..40).map(|i| density.at(2.0 + 0.05 * f64::from(i)) / truth(2.0 + 0.05 * f64::from(i))).collect();
+    let jumps = at.windows(2).map(|w| (w[1] - w[0]).abs()).fold(0.0, f64::max);
+    assert!(jumps < 0.4, "{jumps}");
+    assert!(density.bandwidth < 0.1 && density.peak() > 4.0 * density.at(0.5), "{}", density.bandwidth);
+}
+
+#[test]
 fn far_outliers_do_not_flatten_the_rest() {
     let mut values = draws(1000, 13, Normal::new(0.0, 1.0).unwrap());
     values.push(1e9);
@@ -215,4 +244,21 @@ fn joint_densities_have_their_mass_and_their_regions() {
     // Regions of highest density of a normal: half of the mass is where the density is above half the peak.
     assert!((half / surface.peak() - 0.5).abs() < 0.1, "{}", half / surface.peak());
     assert!(Surface::of(&x, &[1.0; 3000], None, [Bounds::NONE; 2]).is_none());
+}
+
+/// Of what is far away only its mass counts: the rest is as sharp as without it, and holds its share.
+#[test]
+fn joint_densities_within_limits_know_what_is_beyond() {
+    let x = draws(3000, 20, Normal::new(0.0, 1.0).unwrap());
+    let y = draws(3000, 21, Normal::new(0.0, 1.0).unwrap());
+    let far: Vec<f64> =
+        x.iter().enumerate().map(|(i, v)| if i % 3 == 0 { 500.0 + 100.0 * v } else { *v }).collect();
+    let limits = [Some((-4.0, 4.0)), None];
+    let surface = Surface::within(&far, &y, None, [Bounds::NONE; 2], limits).unwrap();
+    let mass: f64 = surface.values.iter().sum::<f64>() * surface.x.step * surface.y.step;
+    assert!((mass - 2.0 / 3.0).abs() < 1e-3, "{mass}");
+    assert!((surface.peak() / (2.0 / 3.0 / (2.0 * PI)) - 1.0).abs() < 0.2, "{}", surface.peak());
+    let [half, most] = surface.levels(&[0.5, 0.8])[..] else { panic!("two levels") };
+    assert!(half > 0.0 && most == 0.0, "{half} {most}");
+    assert!(surface.x.low > -8.0 && surface.x.high() < 8.0);
 }

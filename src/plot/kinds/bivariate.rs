@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::plot::axes::{Axes, Axis, airy, range_of};
 use crate::plot::canvas::{Paint, Scene, Shape, Stroke};
 use crate::plot::contour::contours;
-use crate::plot::kde2::Surface;
+use crate::plot::kde2::{Limits, Surface};
 use crate::plot::names;
 use crate::plot::options::{Request, run_stroke, truth_stroke};
 use crate::plot::palette::{Colour, WHITE, blend, sequential};
@@ -34,8 +34,9 @@ fn draw(request: &Request) -> Result<Scene> {
     let mut around = request.surroundings(&format!("Joint posterior of {a} and {b}"))?;
     around.legend.extend(request.truth_entry(&names));
     around.notes.extend(request.runs.iter().zip(&draws).flat_map(|(run, draws)| request.notes(run, draws)));
+    let limits = [request.options.x_limits, request.options.y_limits];
     let surfaces: Vec<Option<Surface>> =
-        request.runs.iter().zip(&draws).map(|(run, draws)| surface(run, draws)).collect();
+        request.runs.iter().zip(&draws).map(|(run, draws)| surface(run, draws, limits)).collect();
     add_notes(&mut around, &surfaces, &names);
     let mut sheet = Sheet::new(&request.theme(430.0, 400.0), &around);
     let range = |j: usize| {
@@ -102,10 +103,11 @@ fn parameters(request: &Request) -> Result<Vec<String>> {
 }
 
 /// The joint density; `None` where a parameter does not vary or draws are too few.
-pub fn surface(run: &Source, draws: &Draws) -> Option<Surface> {
+pub fn surface(run: &Source, draws: &Draws, limits: [Limits; 2]) -> Option<Surface> {
     let (x, y) = (&draws.columns[0], &draws.columns[1]);
     let bounds = [run.bounds(&draws.names[0]), run.bounds(&draws.names[1])];
-    if draws.count() < 10 { None } else { Surface::of(x, y, draws.weights.as_deref(), bounds) }
+    let weights = draws.weights.as_deref();
+    if draws.count() < 10 { None } else { Surface::within(x, y, weights, bounds, limits) }
 }
 
 fn add_notes(around: &mut Surroundings, surfaces: &[Option<Surface>], names: &[String]) {
@@ -140,7 +142,9 @@ pub fn shade(sheet: &mut Sheet, axes: &Axes, surface: &Surface) {
 }
 
 pub fn lines(sheet: &mut Sheet, axes: &Axes, surface: &Surface, stroke: &Stroke) {
-    for (level, width) in surface.levels(&SHARES).into_iter().zip([1.3, 1.0, 0.7]) {
+    // No line for a share that reaches beyond what is seen.
+    let seen = surface.levels(&SHARES).into_iter().zip([1.3, 1.0, 0.7]).filter(|(level, _)| *level > 0.0);
+    for (level, width) in seen {
         for line in contours(surface, level) {
             let stroke = Stroke { width: width * stroke.width, ..stroke.clone() };
             axes.curve(sheet, &line, stroke);

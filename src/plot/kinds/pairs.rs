@@ -193,7 +193,7 @@ fn diagonal(
 }
 
 fn below(sheet: &mut Sheet, request: &Request, axes: &Axes, run: &Source, draws: &Draws) {
-    let surface = bivariate::surface(run, draws);
+    let surface = bivariate::surface(run, draws, [None; 2]);
     if let Some(surface) = &surface {
         bivariate::shade(sheet, axes, surface);
     }
