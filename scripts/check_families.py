@@ -210,10 +210,21 @@ def student_t(data, w):
 
 
 def huber(data, w):
+    """scikit-learn stops early: Newton's steps on the same loss finish it."""
     from sklearn.linear_model import HuberRegressor
 
     fit = HuberRegressor(epsilon=1.345, alpha=0.0, max_iter=100_000, tol=1e-12).fit(data.x, data.y, sample_weight=w * len(w))
-    return np.concatenate([fit.coef_, [fit.intercept_, fit.scale_]])
+
+    def loss(theta):
+        sigma = np.exp(theta[-1])
+        z = (data.y - data.one @ theta[:-1]) / sigma
+        outside = np.abs(z) > 1.345
+        value = np.where(outside, 2 * 1.345 * np.abs(z) - 1.345**2, z**2)
+        slope = np.where(outside, 2 * 1.345 * np.sign(z), 2 * z)
+        return w @ (sigma + sigma * value), np.append(-data.one.T @ (w * slope), sigma * (w @ (1 + value - z * slope)))
+
+    theta = polish(loss, np.concatenate([fit.coef_, [fit.intercept_, np.log(fit.scale_)]]))
+    return np.append(theta[:-1], np.exp(theta[-1]))
 
 
 def bent(rho):

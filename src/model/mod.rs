@@ -248,7 +248,7 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Whether there is a linear predictor that `data.offset` and `data.exposure` are added to.
+    /// Whether `data.offset` and `data.exposure` have a meaning: there is a linear predictor that they are added to.
     fn knows_offsets(&self) -> bool {
         false
     }

@@ -367,6 +367,12 @@ fn what_cannot_be_honoured_is_refused() {
         ),
         ("[\"a\"]", "number", "exposure = \"b\"\n[model.linear]\npenalty = \"ridge\"\n", "must be above 0"),
         ("[\"a\"]", "number", "offset = \"b\"\n[model.mean]\n", "no use"),
+        (
+            "[\"a\"]",
+            "number",
+            "[model.linear]\npenalty = \"ridge\"\nintercept_prior = [0.0, 1.0]\n",
+            "no likelihood",
+        ),
         ("[\"a\"]", "positive", "event = \"event\"\n[model.gamma]\npenalty = \"none\"\n", "no use"),
     ];
     for (columns, target, rest, says) in cases {
