@@ -123,7 +123,7 @@ pub struct DataConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<SimulatedResponse>,
     /// Columns to use, by name or by number from 1; others are not read and may hold anything. Left out: all but the
-    /// response, event, offset, exposure, weight, cluster and stratum.
+    /// response, event, offset, exposure, split, weight, cluster and stratum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
     /// Names of all columns of the file, where it has no header.
@@ -175,9 +175,16 @@ pub struct DataConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_rows: Option<usize>,
     /// Share of the training rows to put aside for testing, at random, anew in each repeat; of the clusters, where the data
-    /// have them: they are kept whole.
+    /// have them: they are kept whole. Or a column or a file that says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<SplitConfig>,
+}
+
+impl DataConfig {
+    /// The column that says how rows are split.
+    pub fn split_column(&self) -> Option<&String> {
+        self.split.as_ref().and_then(|split| split.given()).and_then(|given| given.column.as_ref())
+    }
 }
 
 /// A path, or several to pool.
@@ -226,12 +233,13 @@ pub enum Auto {
     Auto,
 }
 
-/// A random split.
+/// A split of the rows: at random, or as given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SplitConfig {
     Share(OpenUnit),
     Table(SplitTable),
+    Given(GivenSplit),
 }
 
 /// A random split that keeps the shares of the classes.
@@ -245,11 +253,36 @@ pub struct SplitTable {
     pub stratify: bool,
 }
 
+/// A split that the data say: by a value of each row, in a column or in a file of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenSplit {
+    /// A column of text or numbers, by name or by number from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// Instead of it, a file with a value for each row, a line each, without a header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The value of the rows to put aside for testing, the same in each repeat. Left out: values are folds, in the order of numbers
+    /// or of the alphabet, and each repeat puts the next of them aside: fold (seed mod folds) + 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<String>,
+}
+
 impl SplitConfig {
-    pub fn share(&self) -> f64 {
+    /// The share of a random split.
+    pub fn share(&self) -> Option<f64> {
         match self {
-            SplitConfig::Share(share) => share.get(),
-            SplitConfig::Table(table) => table.test.get(),
+            SplitConfig::Share(share) => Some(share.get()),
+            SplitConfig::Table(table) => Some(table.test.get()),
+            SplitConfig::Given(_) => None,
+        }
+    }
+
+    pub fn given(&self) -> Option<&GivenSplit> {
+        match self {
+            SplitConfig::Given(given) => Some(given),
+            _ => None,
         }
     }
 

@@ -19,8 +19,8 @@ use super::{load, pool, print};
 use crate::cli::ExportArgs;
 
 const FILES: [&str; 6] = ["train.csv", "test.csv", "weights.csv", "pseudo.csv", "starts.csv", store::CONFIG];
-/// Name of the last column of data with a response.
-const RESPONSE: &str = "response__";
+/// Names of the columns after those of the data: what is added to the linear predictor, whether a time is an event, the response.
+const BESIDE: [&str; 3] = ["offset__", "event__", "response__"];
 
 pub fn export(args: ExportArgs) -> Result<()> {
     let minder = Minder::new(Leaves::default(), None)?;
@@ -137,12 +137,18 @@ impl Folder<'_> {
 }
 
 fn columns(data: &Dataset) -> Vec<String> {
-    data.columns.iter().cloned().chain(data.y.iter().map(|_| RESPONSE.to_owned())).collect()
+    let beside =
+        BESIDE.iter().zip(beside(data)).filter_map(|(name, column)| column.map(|_| (*name).to_owned()));
+    data.columns.iter().cloned().chain(beside).collect()
+}
+
+fn beside(data: &Dataset) -> [Option<&ndarray::Array1<f64>>; 3] {
+    [data.offset.as_ref(), data.event.as_ref(), data.y.as_ref()]
 }
 
 /// A row of data, its response last.
 fn cells(data: &Dataset, i: usize) -> impl Iterator<Item = f64> {
-    data.x.row(i).into_iter().copied().chain(data.y.iter().map(move |y| y[i]))
+    data.x.row(i).into_iter().copied().chain(beside(data).into_iter().flatten().map(move |column| column[i]))
 }
 
 /// Numbers are the shortest that read back exactly.

@@ -98,6 +98,8 @@ pub struct Recipe {
     /// What is added to the linear predictor, and what multiplies the mean under a log link.
     pub offset: Option<String>,
     pub exposure: Option<String>,
+    /// A value of each row that says how rows are split.
+    pub fold: Option<String>,
     pub design: DesignColumns<String>,
     /// Texts of the target and what they stand for.
     pub classes: BTreeMap<String, f64>,
@@ -201,6 +203,7 @@ pub struct Frame {
     event: Option<Array1<f64>>,
     offset: Option<Array1<f64>>,
     classes: Vec<String>,
+    folds: Option<Vec<String>>,
     columns: Vec<String>,
     dummy: Vec<bool>,
     design: Design,
@@ -224,6 +227,7 @@ struct Chosen {
     event: Option<usize>,
     offset: Option<usize>,
     exposure: Option<usize>,
+    fold: Option<usize>,
     design: DesignColumns<usize>,
 }
 
@@ -250,6 +254,11 @@ impl Frame {
         self.y.as_ref()
     }
 
+    /// What each row says of how rows are split.
+    pub fn folds(&self) -> Option<&[String]> {
+        self.folds.as_deref()
+    }
+
     fn select(&self, rows: &[usize]) -> Frame {
         Frame {
             x: self.x.select(Axis(0), rows),
@@ -257,6 +266,7 @@ impl Frame {
             event: self.event.as_ref().map(|event| event.select(Axis(0), rows)),
             offset: self.offset.as_ref().map(|offset| offset.select(Axis(0), rows)),
             classes: self.classes.clone(),
+            folds: self.folds.as_ref().map(|folds| rows.iter().map(|&i| folds[i].clone()).collect()),
             columns: self.columns.clone(),
             dummy: self.dummy.clone(),
             design: self.design.select(rows),
@@ -313,9 +323,15 @@ impl Chosen {
         let find = |name: &Option<String>| name.as_deref().map(|name| table.find(name)).transpose();
         let (event, offset, exposure) =
             (find(&recipe.event)?, find(&recipe.offset)?, find(&recipe.exposure)?);
+        let fold = find(&recipe.fold)?;
         let design = recipe.design.find(table)?;
         let design_keys = design.keys().map(|(key, j)| (format!("`{key}`"), *j));
-        let beside = [("`data.event`", event), ("`data.offset`", offset), ("`data.exposure`", exposure)];
+        let beside = [
+            ("`data.event`", event),
+            ("`data.offset`", offset),
+            ("`data.exposure`", exposure),
+            ("`data.split`", fold),
+        ];
         let response_keys = [("the target", target)].into_iter().chain(beside);
         let response_keys = response_keys.filter_map(|(key, j)| Some((key.to_owned(), j?)));
         let taken: Vec<(String, usize)> = response_keys.chain(design_keys).collect();
@@ -364,7 +380,7 @@ impl Chosen {
                 )));
             }
         }
-        Ok(Chosen { covariates, target, event, offset, exposure, design })
+        Ok(Chosen { covariates, target, event, offset, exposure, fold, design })
     }
 
     fn all(&self) -> impl Iterator<Item = usize> {
@@ -374,7 +390,7 @@ impl Chosen {
 
     /// Columns that say more of a response, or of its linear predictor.
     fn beside(&self) -> impl Iterator<Item = usize> {
-        [self.event, self.offset, self.exposure].into_iter().flatten()
+        [self.event, self.offset, self.exposure, self.fold].into_iter().flatten()
     }
 
     /// What is added to the linear predictor of the rows that are kept.
@@ -671,6 +687,8 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
     };
     let event = layout.chosen.event.map(|j| kept.iter().map(|&i| table.cells[i * width + j]).collect());
     let offset = layout.chosen.offsets(&table, kept);
+    let fold = |j: usize| kept.iter().map(|&i| shown(&table, j, table.cells[i * width + j])).collect();
+    let folds = layout.chosen.fold.map(fold);
     let mut cells = table.cells;
     if d <= width {
         let mut row = vec![0.0; width];
@@ -691,6 +709,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
         y: y.map(|y| kept.iter().map(|&i| y[i]).collect()),
         event,
         offset,
+        folds,
         classes: if recipe.classifies { recipe.class_names() } else { Vec::new() },
         columns: layout.columns.clone(),
         dummy: layout.sources.iter().map(|(_, level)| level.is_some()).collect(),

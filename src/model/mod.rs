@@ -17,6 +17,7 @@ pub mod ordered;
 mod poisson;
 pub mod predictor;
 mod quantile;
+mod quantile_regression;
 pub mod regression;
 mod robust;
 pub mod row_loss;
@@ -107,8 +108,10 @@ models! {
     Mean => mean,
     /// The median of each column: loss |y − θ|.
     Median => median,
-    /// A quantile of each column: the pinball loss.
+    /// Quantiles of each column: the pinball loss.
     Quantile => quantile,
+    /// Quantile regression, one quantile or several.
+    QuantileRegression => quantile_regression,
     /// Normal location with known variance: loss −log N(y; θ, σ²).
     Normal => normal,
 }
@@ -249,7 +252,7 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Whether there is a linear predictor that `data.offset` and `data.exposure` are added to.
+    /// Whether `data.offset` and `data.exposure` have a meaning: there is a linear predictor that they are added to.
     fn knows_offsets(&self) -> bool {
         false
     }

@@ -4,6 +4,7 @@ use rand::distr::Distribution;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::linear::Sigma;
 use super::predictor::{Extra, Law, Outcome, config};
 use super::{Context, Model, Response};
 use crate::config::{Complaint, Positive, complaint};
@@ -31,21 +32,6 @@ pub enum Bend {
     Tukey(Positive),
     /// c²/2 (1 − exp(−z²/c²)). It has many minima: restarts matter.
     Welsch(Positive),
-}
-
-/// The scale of residuals.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Sigma {
-    Number(Positive),
-    Named(Estimated),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Estimated {
-    /// A parameter, minimised over with the coefficients.
-    Estimated,
 }
 
 impl Config {

@@ -82,8 +82,12 @@ fn data(config: &DataConfig) -> String {
     }
     if let Some(split) = &config.split {
         let kept = if split.stratify() { ", class by class" } else { "" };
-        out +=
-            &format!("; {} of the rows, at random, are put aside for testing{kept}", percent(split.share()));
+        out += &match split.share() {
+            Some(share) => {
+                format!("; {} of the rows, at random, are put aside for testing{kept}", percent(share))
+            }
+            None => "; the rows for testing are given".to_owned(),
+        };
     }
     out + "."
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::response::with_response;
-use crate::config::printable;
+use crate::config::{nearest, printable};
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::Preparation;
@@ -13,7 +13,9 @@ use crate::data::table::Table;
 use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
 use crate::error::{Error, Result};
-use crate::experiment::{CategoricalConfig, DataConfig, Experiment, FileFormat, Files};
+use crate::experiment::{
+    CategoricalConfig, DataConfig, Experiment, FileFormat, Files, GivenSplit, SplitConfig,
+};
 use crate::process::base::BaseConfig;
 use crate::rng::{Purpose, Rng, Seed};
 
@@ -83,6 +85,10 @@ impl Sources {
             let in_files = |e: Error| Error::input(format!("{names}: {e}"));
             let (train, test, notes) = prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
             sources.notes = notes;
+            if let (Some(folds), Some(given)) = (train.folds(), config.split.as_ref().and_then(|s| s.given()))
+            {
+                check_folds(folds, given, experiment.repeats.get()).map_err(in_files)?;
+            }
             sources.data = match config.split {
                 Some(_) if train.design().clusters().is_some_and(|clusters| clusters.count < 2) => {
                     let message = "`data.split` keeps clusters whole, and all rows are in one `data.cluster`";
@@ -108,6 +114,7 @@ impl Sources {
             let recipe = Recipe {
                 columns: columns.or(sources.recipe.columns.clone()),
                 design: DesignColumns { weight, ..DesignColumns::default() },
+                fold: None,
                 ..sources.recipe.clone()
             };
             let (frame, _, notes) = prepare::frames(table, None, &recipe).map_err(in_file)?;
@@ -146,7 +153,20 @@ impl Sources {
                 };
                 responses.append(self.read_file(file, &rules, config, search)?, file)?;
             }
-            table = beside(table, responses)?;
+            table = beside(table, responses, LABELS)?;
+        }
+        if let Some(file) =
+            config.split.as_ref().and_then(|split| split.given()).and_then(|given| given.file.as_ref())
+        {
+            let rules = Rules {
+                names: Some(vec![FOLDS.into()]),
+                header: Some(false),
+                labels: vec![FOLDS.into()],
+                syntax: Syntax::Whitespace,
+                ..Rules::default()
+            };
+            let folds = self.read_file(file, &rules, config, search)?;
+            table = beside(table, folds, FOLDS)?;
         }
         Ok(table)
     }
@@ -160,7 +180,7 @@ impl Sources {
     ) -> Result<Table> {
         let path = search.find(name)?;
         let format = config.format.unwrap_or_else(|| guess(name));
-        let is_label_file = rules.names.as_deref().is_some_and(|n| n == [LABELS]);
+        let is_label_file = rules.names.as_deref().is_some_and(|n| n == [LABELS] || n == [FOLDS]);
         let (table, fingerprint) = match format {
             FileFormat::Idx => read(&path, Format::Idx, rules),
             _ if is_label_file => read(&path, Format::Text, rules),
@@ -260,14 +280,66 @@ fn parts(frame: &Frame, config: &DataConfig, seed: Seed) -> (Vec<usize>, Vec<usi
     let spec = config.split.as_ref().expect("a frame is kept only to be split");
     let classes = frame.y().filter(|_| spec.stratify()).map(|y| y.to_vec());
     let mut rng = seed.stream(Purpose::Split, 0, 0);
-    match frame.design().clusters() {
-        None => split(frame.n(), classes.as_deref(), spec.share(), &mut rng),
-        Some(clusters) => split_clusters(clusters, spec.share(), &mut rng),
+    match (frame.folds(), spec, frame.design().clusters()) {
+        (Some(folds), SplitConfig::Given(given), _) => split_as_given(folds, given, seed),
+        (_, _, None) => split(frame.n(), classes.as_deref(), spec.share().unwrap_or(0.0), &mut rng),
+        (_, _, Some(clusters)) => split_clusters(clusters, spec.share().unwrap_or(0.0), &mut rng),
     }
 }
 
 /// Name of the column that a file of labels becomes.
 const LABELS: &str = "label";
+/// Name of the column that a file of folds becomes.
+const FOLDS: &str = "fold__";
+
+/// The folds, in the order of numbers, if all are numbers, or of the alphabet.
+fn fold_names(folds: &[String]) -> Vec<&String> {
+    let mut names: Vec<&String> = folds.iter().collect();
+    let number = |name: &String| name.parse::<f64>().ok();
+    match names.iter().all(|name| number(name).is_some()) {
+        true => {
+            names.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)).then(a.cmp(b)))
+        }
+        false => names.sort(),
+    }
+    names.dedup();
+    names
+}
+
+/// What is wrong with a split that the data say.
+fn check_folds(folds: &[String], given: &GivenSplit, repeats: usize) -> Result<()> {
+    let names = fold_names(folds);
+    if names.len() < 2 {
+        return Err(Error::input(
+            "`data.split` has one value for all rows: none are left to train on, or to test by",
+        ));
+    }
+    match &given.held_out {
+        Some(held_out) if !names.contains(&held_out) => {
+            let near = nearest(held_out, names.iter().map(|name| name.as_str()));
+            let hint = near.map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
+            Err(Error::input(format!(
+                "`data.split.held_out` is \"{}\", which no row has{hint}",
+                printable(held_out)
+            )))
+        }
+        None if repeats > names.len() => {
+            let message = format!(
+                "`data.split` has {} folds, and `repeats` asks for {repeats}: at most one for each",
+                names.len()
+            );
+            Err(Error::input(message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rows for training and for testing. Repeat i of seed s is repeat 1 of seed s + i − 1: folds go by the seed.
+fn split_as_given(folds: &[String], given: &GivenSplit, seed: Seed) -> (Vec<usize>, Vec<usize>) {
+    let names = fold_names(folds);
+    let held_out = given.held_out.as_ref().unwrap_or(names[(seed.0 % names.len() as u64) as usize]);
+    (0..folds.len()).partition(|&i| folds[i] != *held_out)
+}
 
 /// The format that a file's name suggests.
 fn guess(name: &str) -> FileFormat {
@@ -295,7 +367,7 @@ fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
             Some(CategoricalConfig::Auto(_)) => Categorical::Auto,
         },
         labels: config.target.iter().cloned().collect(),
-        groups: recipe.design.texts(),
+        groups: recipe.design.texts().into_iter().chain(config.split_column().cloned()).collect(),
         weight: recipe.design.weight.clone(),
         beside: [&recipe.event, &recipe.offset, &recipe.exposure].into_iter().flatten().cloned().collect(),
         strip: config.strip.clone().unwrap_or_default(),
@@ -317,7 +389,15 @@ fn by_name(config: &DataConfig, train: &Table) -> Result<DataConfig> {
         }
         other => other.clone(),
     };
+    let split = match &config.split {
+        Some(SplitConfig::Given(given)) => {
+            let column = given.column.as_ref().map(name).transpose()?;
+            Some(SplitConfig::Given(GivenSplit { column, ..given.clone() }))
+        }
+        other => other.clone(),
+    };
     Ok(DataConfig {
+        split,
         columns: config.columns.as_ref().map(names).transpose()?,
         target: config.target.as_ref().map(name).transpose()?,
         event: config.event.as_ref().map(name).transpose()?,
@@ -343,6 +423,11 @@ fn recipe(config: &DataConfig) -> Recipe {
         event: config.event.clone(),
         offset: config.offset.clone(),
         exposure: config.exposure.clone(),
+        fold: config
+            .split
+            .as_ref()
+            .and_then(|split| split.given())
+            .map(|given| given.column.clone().unwrap_or(FOLDS.into())),
         design: DesignColumns {
             weight: config.weight.clone(),
             cluster: config.cluster.clone(),
@@ -360,14 +445,14 @@ fn recipe(config: &DataConfig) -> Recipe {
     }
 }
 
-/// The label column to the right of the covariates.
-fn beside(mut table: Table, labels: Table) -> Result<Table> {
+/// A column from a file of its own to the right of the others.
+fn beside(mut table: Table, labels: Table, name: &str) -> Result<Table> {
     if table.rows() != labels.rows() {
-        let message = format!("{} rows of data and {} labels", table.rows(), labels.rows());
+        let message = format!("{} rows of data and {} of `{name}`", table.rows(), labels.rows());
         return Err(Error::input(message));
     }
-    if table.header.names.iter().any(|n| n == LABELS) {
-        return Err(Error::input(format!("the data have a column \"{LABELS}\" besides the file of labels")));
+    if table.header.names.iter().any(|n| n == name) {
+        return Err(Error::input(format!("the data have a column \"{name}\" besides the file of such")));
     }
     // From the last row to the first, each moves up by the labels before it: no second copy of the table.
     let (width, wider) = (table.width(), table.width() + 1);
@@ -379,7 +464,7 @@ fn beside(mut table: Table, labels: Table) -> Result<Table> {
     }
     table.cells = cells;
     table.places.push(table.header.width());
-    table.header.names.push(LABELS.to_owned());
+    table.header.names.push(name.to_owned());
     table.names.extend(labels.names);
     table.kinds.extend(labels.kinds);
     Ok(table)

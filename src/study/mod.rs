@@ -311,8 +311,7 @@ impl Study {
             let given = if key == "offset" { &data.offset } else { &data.exposure };
             if given.is_some() && !model.knows_offsets() {
                 let name = self.experiment.model.name();
-                let message =
-                    format!("`data.{key}` has no use: [model.{name}] has no linear predictor to add it to");
+                let message = format!("`data.{key}` has no use: [model.{name}] takes no offset");
                 return Err(self.problem(&format!("data.{key}"), message));
             }
         }

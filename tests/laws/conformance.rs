@@ -143,5 +143,22 @@ fn gradients_are_derivatives_of_the_loss() {
         }
     }
     checked.dedup();
-    assert_eq!(checked, ["logistic", "poisson", "weibull", "mean", "normal"]);
+    assert_eq!(
+        checked,
+        [
+            "logistic",
+            "poisson",
+            "linear",
+            "robust",
+            "negative_binomial",
+            "gamma",
+            "beta",
+            "multinomial",
+            "ordered",
+            "exponential",
+            "weibull",
+            "mean",
+            "normal"
+        ]
+    );
 }

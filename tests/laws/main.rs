@@ -7,6 +7,7 @@ mod chunks;
 mod conformance;
 mod conventional;
 mod design;
+mod families;
 mod functionals;
 mod invariance;
 #[cfg(feature = "plot")]

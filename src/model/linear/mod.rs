@@ -17,7 +17,7 @@ use super::predictor::{Extra, Law, Outcome, Predictor, config};
 use super::{Block, Context, Joint, Model, Response, Search};
 use crate::config::{Complaint, Positive};
 use crate::data::Dataset;
-use crate::optim::{Minimum, Status};
+use crate::optim::Minimum;
 use crate::process::{BaseMeasure, Measure};
 use crate::rng::Rng;
 use moments::Design;
@@ -31,7 +31,7 @@ config! {
     sigma: Option<Sigma>,
 }
 
-/// The standard deviation of a response.
+/// The standard deviation of a response, or the scale of its residuals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Sigma {
@@ -241,6 +241,3 @@ impl Model for Linear {
         self.model.prior_predictive(data)
     }
 }
-
-/// Exact but for rounding.
-const DONE: Status = Status::Ok;

@@ -5,7 +5,7 @@
 use ndarray::{Array1, Array2};
 
 use super::moments::Design;
-use super::{DONE, Noise, Normal};
+use super::{Noise, Normal};
 use crate::linalg::Cholesky;
 use crate::math::largest;
 use crate::model::predictor::Predictor;
@@ -265,6 +265,12 @@ impl<'a> Problem<'a> {
         };
         let gradient = gradient.iter().enumerate().map(of_entry).fold(0.0, f64::max);
         let finite = theta.iter().all(|t| t.is_finite());
-        Solution { theta, value, iterations, gradient, status: if finite { DONE } else { Status::Failed } }
+        Solution {
+            theta,
+            value,
+            iterations,
+            gradient,
+            status: if finite { Status::Ok } else { Status::Failed },
+        }
     }
 }

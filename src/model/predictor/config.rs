@@ -65,6 +65,10 @@ impl Common {
         if !finite(self.auxiliary_prior) {
             return Some(("auxiliary_prior", "must have a finite mean"));
         }
+        if !law.is_likelihood() && (self.intercept_prior.is_some() || self.auxiliary_prior.is_some()) {
+            let key = if self.intercept_prior.is_some() { "intercept_prior" } else { "auxiliary_prior" };
+            return Some((key, "has no use: this loss is no likelihood, and priors are for those"));
+        }
         let intercept = law.has_intercept() && self.intercept;
         if self.intercept_prior.is_some() && !intercept {
             return Some(("intercept_prior", "has no use: there is no intercept"));
