@@ -4,11 +4,13 @@ mod arff;
 mod decimal;
 pub mod design;
 pub mod files;
+mod formula;
 mod idx;
 mod memory;
 pub mod prepare;
 mod records;
 mod rows;
+pub mod shape;
 pub mod simulate;
 pub mod split;
 pub mod table;
@@ -32,6 +34,14 @@ pub struct Dataset {
     pub columns: Vec<String>,
     /// What each row stands for.
     pub design: Design,
+    pub response: ResponseNames,
+}
+
+/// What the columns of the response and of censoring are called, where the data have them and they have names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResponseNames {
+    pub target: Option<String>,
+    pub event: Option<String>,
 }
 
 impl Dataset {
@@ -39,7 +49,7 @@ impl Dataset {
         let x = x.into();
         debug_assert_eq!(x.d(), columns.len());
         debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.n()));
-        Dataset { x, y, event: None, columns, design: Design::default() }
+        Dataset { x, y, event: None, columns, design: Design::default(), response: ResponseNames::default() }
     }
 
     /// One column of numbers, named `y`.
@@ -70,6 +80,10 @@ impl Dataset {
         Dataset { event, ..self }
     }
 
+    pub fn with_response_names(self, response: ResponseNames) -> Self {
+        Dataset { response, ..self }
+    }
+
     /// cᵢ: how many observations row i stands for.
     pub fn weight(&self, i: usize) -> f64 {
         self.design.weights().map_or(1.0, |c| c[i])
@@ -91,6 +105,7 @@ impl Dataset {
         Dataset::new(self.x.select(rows), y, self.columns.clone())
             .with_design(self.design.select(rows))
             .with_event(self.event.as_ref().map(|event| event.select(Axis(0), rows)))
+            .with_response_names(self.response.clone())
     }
 
     /// The rows of both, one set after the other, by the names of the first that has any.
@@ -103,7 +118,8 @@ impl Dataset {
         };
         if std::ptr::eq(some, other) {
             return Dataset::new(some.x.clone(), some.y.clone(), some.columns.clone())
-                .with_event(some.event.clone());
+                .with_event(some.event.clone())
+                .with_response_names(some.response.clone());
         }
         let x = first.x.stack(&second.x);
         let both = first.y.as_ref().zip(second.y.as_ref());
@@ -114,7 +130,9 @@ impl Dataset {
         let events = censored.then(|| {
             ndarray::concatenate(Axis(0), &[events[0].view(), events[1].view()]).expect("two vectors")
         });
-        Dataset::new(x, y, first.columns.clone()).with_event(events)
+        Dataset::new(x, y, first.columns.clone())
+            .with_event(events)
+            .with_response_names(first.response.clone())
     }
 
     /// The first `rows` rows.

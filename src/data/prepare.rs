@@ -7,12 +7,14 @@ use ndarray::{Array1, Array2, Axis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Dataset;
 use super::design::{Design, DesignColumns, Groups};
+use super::formula::Formula;
 use super::memory;
-use super::table::{Kind, Table};
+use super::table::{Kind, Levels, Table};
+use super::{Dataset, ResponseNames};
 use crate::config::printable;
 use crate::error::{Error, Result};
+use crate::expression::Fault;
 
 /// Which levels of a categorical column get a dummy column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -104,6 +106,15 @@ pub struct Recipe {
     pub standardise_by: StandardiseBy,
     /// Numbers are divided by this.
     pub divide: Option<f64>,
+    /// What the columns become, where it is not one or its dummies each.
+    pub formula: Option<Formula>,
+}
+
+impl Recipe {
+    /// Whether a column holds the response or a part of the design.
+    pub fn names_text(&self, name: &String) -> bool {
+        self.target.as_ref() == Some(name) || self.design.texts().contains(name)
+    }
 }
 
 /// What the data became, for people. Training and test files are counted together.
@@ -165,6 +176,7 @@ pub struct Frame {
     columns: Vec<String>,
     dummy: Vec<bool>,
     design: Design,
+    response: ResponseNames,
 }
 
 /// The columns of a table that are used.
@@ -179,11 +191,30 @@ struct Chosen {
 /// How a table becomes a frame: one entry per output column.
 struct Layout {
     chosen: Chosen,
-    /// Source column, and the level code of a dummy.
-    sources: Vec<(usize, Option<usize>)>,
+    sources: Vec<Source>,
     columns: Vec<String>,
     /// Categorical columns, with their levels in alphabetical order.
     levels: Vec<(String, Vec<String>)>,
+}
+
+/// What an output column is: a source column, or a dummy of it by the code of a level; or a product of some.
+struct Source {
+    first: (usize, Option<usize>),
+    more: Vec<(usize, Option<usize>)>,
+}
+
+impl Source {
+    fn one(column: usize, level: Option<usize>) -> Source {
+        Source { first: (column, level), more: Vec::new() }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &(usize, Option<usize>)> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+
+    fn is_dummy(&self) -> bool {
+        self.parts().all(|(_, level)| level.is_some())
+    }
 }
 
 impl Frame {
@@ -207,6 +238,7 @@ impl Frame {
             columns: self.columns.clone(),
             dummy: self.dummy.clone(),
             design: self.design.select(rows),
+            response: self.response.clone(),
         }
     }
 
@@ -436,31 +468,47 @@ fn case_weights(table: &Table, j: usize, kept: &[usize]) -> Result<Vec<f64>> {
 impl Layout {
     fn new(table: &Table, kept: &[usize], chosen: Chosen, recipe: &Recipe) -> Layout {
         let mut layout = Layout { chosen, sources: Vec::new(), columns: Vec::new(), levels: Vec::new() };
+        if let Some(formula) = &recipe.formula {
+            layout.by_formula(table, kept, formula);
+            return layout;
+        }
         let skipped = usize::from(recipe.dummies == Dummies::DropFirst);
         for &j in &layout.chosen.covariates {
             let name = &table.names[j];
             match &table.kinds[j] {
                 Kind::Number => {
-                    layout.sources.push((j, None));
+                    layout.sources.push(Source::one(j, None));
                     layout.columns.push(name.clone());
                 }
                 Kind::Levels(levels) => {
-                    // A level that is found only beside missing values gets no dummy.
-                    let mut occurs = vec![false; levels.names().len()];
-                    kept.iter().for_each(|&i| occurs[table.cells[i * table.width() + j] as usize] = true);
-                    let mut sorted: Vec<(&String, usize)> =
-                        levels.names().iter().zip(0..).filter(|(_, code)| occurs[*code]).collect();
-                    sorted.sort();
+                    let sorted = sorted_levels(table, kept, j, levels);
                     for (level, code) in sorted.iter().skip(skipped) {
-                        layout.sources.push((j, Some(*code)));
+                        layout.sources.push(Source::one(j, Some(*code)));
                         layout.columns.push(format!("{name}_{level}"));
                     }
-                    let names = sorted.into_iter().map(|(level, _)| level.clone()).collect();
+                    let names = sorted.into_iter().map(|(level, _)| level).collect();
                     layout.levels.push((name.clone(), names));
                 }
             }
         }
         layout
+    }
+
+    fn by_formula(&mut self, table: &Table, kept: &[usize], formula: &Formula) {
+        let levels = |j: usize| match &table.kinds[j] {
+            Kind::Number => Vec::new(),
+            Kind::Levels(levels) => sorted_levels(table, kept, j, levels),
+        };
+        for column in formula.design(table, &levels).unwrap_or_default() {
+            let mut parts = column.parts.into_iter();
+            let first = parts.next().expect("a column is made of something");
+            self.sources.push(Source { first, more: parts.collect() });
+            self.columns.push(column.name);
+        }
+        for &j in self.chosen.covariates.iter().filter(|&&j| table.kinds[j] != Kind::Number) {
+            self.levels
+                .push((table.names[j].clone(), levels(j).into_iter().map(|(level, _)| level).collect()));
+        }
     }
 
     /// That the columns which are asked for become any.
@@ -503,8 +551,29 @@ impl Layout {
 
     /// Columns that are no dummies.
     fn numbers(&self) -> usize {
-        self.sources.iter().filter(|(_, level)| level.is_none()).count()
+        self.sources.iter().filter(|source| !source.is_dummy()).count()
     }
+}
+
+/// The levels of a column that occur in the rows that are kept, in alphabetical order, with their codes: one that is found only
+/// beside missing values gets no dummy.
+fn sorted_levels(table: &Table, kept: &[usize], j: usize, levels: &Levels) -> Vec<(String, usize)> {
+    let mut occurs = vec![false; levels.names().len()];
+    kept.iter().for_each(|&i| occurs[table.cells[i * table.width() + j] as usize] = true);
+    let mut sorted: Vec<(String, usize)> =
+        levels.names().iter().cloned().zip(0..).filter(|(_, code)| occurs[*code]).collect();
+    sorted.sort();
+    sorted
+}
+
+/// What is wrong with a formula for this table, if anything is.
+pub fn layout_fault(table: &Table, recipe: &Recipe) -> Option<Fault> {
+    let formula = recipe.formula.as_ref()?;
+    let levels = |j: usize| match &table.kinds[j] {
+        Kind::Number => Vec::new(),
+        Kind::Levels(levels) => levels.names().iter().cloned().zip(0..).collect(),
+    };
+    formula.design(table, &levels).err()
 }
 
 /// The test table with the level codes of the training table.
@@ -554,13 +623,16 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
     let (width, d) = (table.width(), layout.sources.len());
     let scale = 1.0 / recipe.divide.unwrap_or(1.0);
     let cell = |row: &[f64], c: usize| {
-        let (j, level) = layout.sources[c];
-        match level {
+        let of = |&(j, level): &(usize, Option<usize>)| match level {
             None => row[j] * scale,
             Some(level) => f64::from(row[j] == level as f64),
-        }
+        };
+        let source = &layout.sources[c];
+        source.more.iter().fold(of(&source.first), |product, part| product * of(part))
     };
     let event = layout.chosen.event.map(|j| kept.iter().map(|&i| table.cells[i * width + j]).collect());
+    let name = |column: Option<usize>| column.map(|j| table.names[j].clone());
+    let response = ResponseNames { target: name(layout.chosen.target), event: name(layout.chosen.event) };
     let mut cells = table.cells;
     if d <= width {
         let mut row = vec![0.0; width];
@@ -581,8 +653,9 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
         y: y.map(|y| kept.iter().map(|&i| y[i]).collect()),
         event,
         columns: layout.columns.clone(),
-        dummy: layout.sources.iter().map(|(_, level)| level.is_some()).collect(),
+        dummy: layout.sources.iter().map(Source::is_dummy).collect(),
         design: Design::default(),
+        response,
     })
 }
 
@@ -727,11 +800,15 @@ impl Frame {
         if kept.len() == self.columns.len() {
             return Dataset::new(self.x, self.y, self.columns)
                 .with_design(self.design)
-                .with_event(self.event);
+                .with_event(self.event)
+                .with_response_names(self.response);
         }
         let columns = kept.iter().map(|&j| self.columns[j].clone()).collect();
         let x = self.x.select(Axis(1), kept);
-        Dataset::new(x, self.y, columns).with_design(self.design).with_event(self.event)
+        Dataset::new(x, self.y, columns)
+            .with_design(self.design)
+            .with_event(self.event)
+            .with_response_names(self.response)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parameters of interest. A model is a loss with a way to minimise it; adding one is a file and a line below.
 
 mod components;
+mod custom;
 mod gmm;
 mod identify;
 mod logistic;
@@ -72,6 +73,8 @@ models! {
     Poisson => poisson,
     /// Weibull regression of survival times, right-censored or not.
     Weibull => weibull,
+    /// A loss of your own, by an expression.
+    Custom => custom,
     /// The mean of each column: loss (y − θ)².
     Mean => mean,
     /// The median of each column: loss |y − θ|.
@@ -121,8 +124,14 @@ pub enum Support {
     /// Any number, and comparable with the rows of the data: entry by entry a location in their columns.
     Location,
     Positive,
+    /// Any number above 0, and in no unit of the data: not a variance of theirs.
+    Scale,
+    /// Between 0 and 1.
+    Unit,
     /// Non-negative and summing to 1.
     Simplex,
+    /// Increasing.
+    Ordered,
 }
 
 /// Values that a response may take.
@@ -216,6 +225,11 @@ pub trait Model: Send + Sync {
 
     /// The response has an expectation that is known.
     fn has_mean(&self) -> bool {
+        false
+    }
+
+    /// What the model predicts for every row into `out`; false if it says nothing of its own.
+    fn predict(&self, _theta: &[f64], _at: &Dataset, _out: &mut [f64]) -> bool {
         false
     }
 

@@ -143,5 +143,5 @@ fn gradients_are_derivatives_of_the_loss() {
         }
     }
     checked.dedup();
-    assert_eq!(checked, ["logistic", "poisson", "weibull", "mean", "normal"]);
+    assert_eq!(checked, ["logistic", "poisson", "weibull", "custom", "mean", "normal"]);
 }

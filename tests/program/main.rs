@@ -8,6 +8,7 @@ mod browser;
 mod cli;
 mod directions;
 mod docs;
+mod expressions;
 mod facts;
 #[cfg(unix)]
 mod fetch;
