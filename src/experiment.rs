@@ -14,7 +14,9 @@ use crate::optim::Optimiser;
 use crate::process::base::BaseConfig;
 use crate::restarts::StopRule;
 
-use crate::config::{Count, Document, NonNegative, OpenUnit, Positive, Probability, Problems, Scalar};
+use crate::config::{
+    Count, Document, InOrder, NonNegative, OpenUnit, Positive, Probability, Problems, Scalar, Texts,
+};
 
 /// An experiment: data, a parameter of interest, a prior on the sampling distribution, and how to sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +56,10 @@ pub struct Experiment {
     pub mdp: Option<mdp::Settings>,
     #[serde(default)]
     pub evaluate: EvaluateConfig,
+    /// Quantities of a draw, by expressions of its parameters: `odds.age = "exp(beta.age)"`. They are columns of the table of draws
+    /// like parameters.
+    #[serde(default, skip_serializing_if = "InOrder::is_empty")]
+    pub derived: InOrder<Texts>,
     #[serde(default)]
     pub output: OutputConfig,
     /// Run the experiment over several values of one of its keys. Left out: once, as it stands.
@@ -126,6 +132,16 @@ pub struct DataConfig {
     /// response, event, offset, exposure, split, weight, cluster and stratum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
+    /// Response and columns by a formula, with R's meaning: `"income ~ age + I(age^2) + C(region, ref='north') + sex:hours"`. Instead
+    /// of `target` and `columns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<String>,
+    /// New columns, by expressions of those of the file: `{ bmi = "weight/height^2" }`.
+    #[serde(default, skip_serializing_if = "InOrder::is_empty")]
+    pub derive: InOrder<String>,
+    /// Which rows of the files to use, by an expression: `"age >= 18 and region == 'north'"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
     /// Names of all columns of the file, where it has no header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,

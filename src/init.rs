@@ -33,7 +33,8 @@ pub enum Dist {
     /// The same values in every restart, from a CSV file with a column per parameter, named as in `samples.csv`.
     File(String),
     /// From the data: a random row for a location, the variance of the column for a variance. The default for these; that
-    /// of a coefficient is a standard normal distribution.
+    /// of a coefficient is a standard normal distribution, as for the real and increasing parameters of a custom loss. Its
+    /// positive ones start from `log_normal = [0, 1]`, those between 0 and 1 from `uniform = [0, 1]`.
     Data,
 }
 
@@ -130,11 +131,12 @@ pub fn default_dist(block: &Block) -> Dist {
         Support::Location | Support::Positive => Dist::Data,
         Support::Scale => Dist::LogNormal((0.0, Positive::new(0.5).expect("positive"))),
         Support::Real | Support::Ordered => Dist::Normal((0.0, Positive::new(1.0).expect("positive"))),
+        Support::Unit => Dist::Uniform([0.0, 1.0]),
     }
 }
 
 fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> {
-    use Support::{Location, Ordered, Positive, Real, Scale, Simplex};
+    use Support::{Location, Ordered, Positive, Real, Scale, Simplex, Unit};
     let needs =
         |what: &str| Err(format!("{what} cannot start `{}`, which {}", block.name, describe(block.support)));
     match (&dist, block.support) {
@@ -155,9 +157,15 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
             needs("a uniform distribution with negative values")
         }
         (Dist::Normal(_), Positive | Scale) => needs("a normal distribution"),
+        (Dist::Uniform([low, high]), Unit) if *low < 0.0 || *high > 1.0 => {
+            needs("a uniform distribution beyond 0 or 1")
+        }
+        (Dist::Normal(_) | Dist::LogNormal(_) | Dist::Gamma(_) | Dist::InverseGamma(_), Unit) => {
+            needs("anything but `uniform`, `constant` or `file`")
+        }
         (Dist::Data, _) if train.n() == 0 => Err("`data` needs data, and there are no rows".into()),
         (Dist::Data, Location) => Ok(Source::Rows(Box::new(train.clone()))),
-        (Dist::Data, Real | Scale | Ordered) => needs("a row of the data"),
+        (Dist::Data, Real | Scale | Unit | Ordered) => needs("a row of the data"),
         (Dist::Data, Positive) => {
             let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE)).cycle();
             Ok(Source::Fixed(variances.take(block.range.len()).collect()))
@@ -170,9 +178,11 @@ fn describe(support: Support) -> &'static str {
     match support {
         Support::Real => "is no location in the data",
         Support::Location => "takes any real value",
-        Support::Positive | Support::Scale => "is positive",
-        Support::Ordered => "is in order",
+        Support::Positive => "is positive",
+        Support::Scale => "is positive, and no variance of the data",
+        Support::Unit => "lies between 0 and 1",
         Support::Simplex => "sums to 1",
+        Support::Ordered => "is increasing",
     }
 }
 
@@ -180,11 +190,14 @@ fn describe(support: Support) -> &'static str {
 pub fn fits(block: &Block, values: &[f64]) -> Result<(), String> {
     let sum: f64 = values.iter().sum();
     match block.support {
-        Support::Ordered if values.windows(2).any(|w| w[0] >= w[1]) => {
-            Err(format!("`{}` must be in order, each above the one before it", block.name))
-        }
         support if support.is_positive() && values.iter().any(|&v| v <= 0.0) => {
             Err(format!("`{}` must be positive", block.name))
+        }
+        Support::Unit if values.iter().any(|v| !(0.0..=1.0).contains(v)) => {
+            Err(format!("`{}` must lie between 0 and 1", block.name))
+        }
+        Support::Ordered if values.windows(2).any(|pair| pair[0] >= pair[1]) => {
+            Err(format!("`{}` must be increasing", block.name))
         }
         Support::Simplex if values.iter().any(|&v| v < 0.0) || (sum - 1.0).abs() > 1e-6 => {
             Err(format!("`{}` must be non-negative and sum to 1, not to {sum}", block.name))

@@ -37,6 +37,7 @@ pub mod data;
 pub mod error;
 pub mod evaluate;
 pub mod experiment;
+pub mod expression;
 pub mod init;
 pub mod kernel;
 pub mod linalg;

@@ -61,8 +61,10 @@ impl Proposal {
         for (block, dist) in &self.blocks {
             let out = &mut theta[block.range.clone()];
             out.iter_mut().for_each(|v| *v = variate(dist, rng));
-            if block.support == Support::Simplex {
-                normalise(out);
+            match block.support {
+                Support::Simplex => normalise(out),
+                Support::Ordered => out.sort_by(f64::total_cmp),
+                _ => {}
             }
         }
         theta
@@ -71,8 +73,10 @@ impl Proposal {
     pub fn log_density(&self, theta: &[f64]) -> f64 {
         let of_block = |(block, dist): &(Block, Dist)| {
             let values = &theta[block.range.clone()];
-            let constant = match dist {
-                Dist::Dirichlet(a) => log_dirichlet_constant(a.get(), values.len()),
+            let constant = match (dist, block.support) {
+                (Dist::Dirichlet(a), _) => log_dirichlet_constant(a.get(), values.len()),
+                // Whatever their order was before.
+                (_, Support::Ordered) => libm::lgamma(values.len() as f64 + 1.0),
                 _ => 0.0,
             };
             constant + values.iter().map(|v| log_density(dist, *v)).sum::<f64>()
@@ -83,14 +87,16 @@ impl Proposal {
 
 /// Whether a proposal reaches all of a block's support, and nothing else.
 fn covers(dist: &Dist, support: Support) -> std::result::Result<(), String> {
-    use Support::{Location, Ordered, Positive, Real, Scale, Simplex};
+    use Support::{Location, Ordered, Positive, Real, Scale, Simplex, Unit};
     match (dist, support) {
         (Dist::Dirichlet(_), Simplex)
         | (Dist::Normal(_), Real | Location)
         | (Dist::LogNormal(_) | Dist::Gamma(_) | Dist::InverseGamma(_), Positive | Scale) => Ok(()),
         (Dist::Uniform([low, high]), Real | Location) if low < high => Ok(()),
         (Dist::Uniform([low, high]), Positive | Scale) if low < high && *low >= 0.0 => Ok(()),
+        (Dist::Uniform([low, high]), Unit) if low < high && *low >= 0.0 && *high <= 1.0 => Ok(()),
         (_, Simplex) => Err("sums to 1: its proposal is a `dirichlet`".into()),
+        (_, Unit) => Err("lies between 0 and 1: its proposal is `uniform`".into()),
         (_, Ordered) => Err("is in order, and no proposal is".into()),
         (_, Positive | Scale) => {
             Err("is positive: its proposal is `log_normal`, `gamma`, `inverse_gamma` or `uniform`".into())

@@ -10,7 +10,7 @@ use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::numbers::Scalar;
-use super::problem::{Place, Problem, Problems, Source};
+use super::problem::{Place, Problem, Problems, Source, without_characters};
 use super::schema_check;
 
 /// An experiment file with its `--set` overrides, every value knowing where it was written.
@@ -96,9 +96,20 @@ impl Document {
     }
 
     /// A problem at a dotted key path such as `prior.T` or `data.means[2]`, placed at its value, or at the
-    /// deepest ancestor that is written.
+    /// deepest ancestor that is written; or at some characters of a text, see [`within`](super::within).
     pub fn problem(&self, key: &str, message: impl Into<String>) -> Problem {
-        Problem::new(key, &self.find(key).0.place, message)
+        let (key, characters) = without_characters(key);
+        let place = &self.find(key).0.place;
+        match (place, characters) {
+            (Place::File { start, end }, Some(span)) => {
+                let inside = self.source.characters((*start, *end), &span);
+                Problem::new(key, inside.as_ref().unwrap_or(place), message)
+            }
+            (Place::Override(_), Some(span)) => {
+                Problem::new(key, place, format!("{} (character {})", message.into(), span.start + 1))
+            }
+            _ => Problem::new(key, place, message),
+        }
     }
 
     /// The problems of this document as one error.

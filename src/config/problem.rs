@@ -49,6 +49,21 @@ pub fn complaint(key: impl Into<Cow<'static, str>>, why: impl Into<String>) -> C
     (key.into(), why.into())
 }
 
+/// The key of some characters of a text: `model.custom.loss{4..7}`. A problem with such a key points at them.
+pub fn within(key: &str, characters: &std::ops::Range<usize>) -> String {
+    format!("{key}{{{}..{}}}", characters.start, characters.end)
+}
+
+/// A key as it is written in a file, and the characters of its text, if it names some.
+pub fn without_characters(key: &str) -> (&str, Option<std::ops::Range<usize>>) {
+    let named = || {
+        let (bare, span) = key.strip_suffix('}')?.rsplit_once('{')?;
+        let (start, end) = span.split_once("..")?;
+        Some((bare, start.parse().ok()?..end.parse().ok()?))
+    };
+    named().map_or((key, None), |(bare, span)| (bare, Some(span)))
+}
+
 /// All that is wrong with a document, in the order of the file and then of the overrides.
 pub struct Problems {
     source: Arc<Source>,
@@ -59,6 +74,20 @@ impl Source {
     pub(super) fn new(file: &str, text: &str, sets: &[String]) -> Arc<Source> {
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
         Arc::new(Source { file: file.to_owned(), text: text.to_owned(), line_starts, sets: sets.to_vec() })
+    }
+
+    /// Where some characters of the text that is written at `start..end` stand.
+    pub(super) fn characters(
+        &self,
+        (start, end): (usize, usize),
+        span: &std::ops::Range<usize>,
+    ) -> Option<Place> {
+        let offsets = text_offsets(self.text.get(start..end)?)?;
+        let at = |character: usize| start + offsets[character.min(offsets.len() - 1)];
+        let first = at(span.start);
+        let last = if span.end > span.start { at(span.end - 1) } else { first };
+        let width = self.text[last..].chars().next().map_or(1, char::len_utf8);
+        Some(Place::File { start: first, end: last + width })
     }
 
     /// Zero-based line of a byte offset.
@@ -130,6 +159,42 @@ fn write_excerpt(
     let carets = mark.chars().count().max(1);
     write!(out, "\n{number:>width$} | {left}{lead}{mark}{rest}{right}")?;
     write!(out, "\n{:width$} | {:indent$}{:^<carets$}", "", "", "")
+}
+
+/// Where each character of a TOML string is written within it, escapes and quotes included, and where its end is; `None` if it
+/// is no string.
+fn text_offsets(raw: &str) -> Option<Vec<usize>> {
+    let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| raw.starts_with(quote))?;
+    let (escapes, long) = (quote.starts_with('"'), quote.len() == 3);
+    let inside = raw.len().checked_sub(quote.len()).filter(|end| *end >= quote.len())?;
+    let mut at = quote.len();
+    if long {
+        at += ["\r\n", "\n"].into_iter().find(|end| raw[at..].starts_with(end)).map_or(0, str::len);
+    }
+    let mut offsets = Vec::new();
+    while at < inside {
+        let rest = &raw[at..inside];
+        let first = rest.chars().next()?;
+        if escapes && first == '\\' {
+            let sign = rest.chars().nth(1)?;
+            if sign.is_whitespace() {
+                at += 1 + (rest.len() - 1 - rest[1..].trim_start().len());
+                continue;
+            }
+            offsets.push(at);
+            at += 1 + match sign {
+                'x' => 3,
+                'u' => 5,
+                'U' => 9,
+                other => other.len_utf8(),
+            };
+        } else {
+            offsets.push(at);
+            at += first.len_utf8();
+        }
+    }
+    offsets.push(inside);
+    Some(offsets)
 }
 
 impl Problem {

@@ -7,7 +7,7 @@ use std::io::Read;
 use ndarray::{Array1, Array2};
 
 use super::Dataset;
-use super::preparation::{Column, Preparation};
+use super::preparation::{Column, InputColumn, Preparation};
 use super::prepare::{Missing, Unseen};
 use super::records::{Lines, Quotes, Record, Records, Separator};
 use super::table::Header;
@@ -94,7 +94,16 @@ impl<'a, R: Read> Incoming<'a, R> {
             None => by_place(&file, record.len(), preparation)?,
         };
         let needed = |name: &str| header.find(name).map_err(|e| Error::input(format!("{file}: {e}")));
-        let inputs = preparation.inputs.iter().map(|input| needed(&input.name)).collect::<Result<_>>()?;
+        let of_input = |input: &InputColumn| {
+            needed(&input.name).map_err(|e| match input.made {
+                true => Error::input(format!(
+                    "{e}; the experiment makes it by an expression, and new rows must have it as a column: expressions are not \
+                     applied to them"
+                )),
+                false => e,
+            })
+        };
+        let inputs = preparation.inputs.iter().map(of_input).collect::<Result<_>>()?;
         let keep = keep.iter().map(|name| needed(name)).collect::<Result<_>>()?;
         let beside = |name: &Option<String>| name.as_deref().map(needed).transpose();
         let (offset, exposure) = (beside(&preparation.offset)?, beside(&preparation.exposure)?);
@@ -175,6 +184,7 @@ impl<'a, R: Read> Incoming<'a, R> {
         let event = self.event.filter(|_| y.is_some()).map(|_| Array1::from(event));
         let offset = (self.offset.is_some() || self.exposure.is_some()).then(|| Array1::from(offset));
         let data = Dataset::new(x, y, names).with_event(event).with_offset(offset);
+        let data = data.with_response_names(self.preparation.response_names());
         Ok(Some(NewRows { data: data.with_classes(self.preparation.classes.clone()), whole, kept }))
     }
 

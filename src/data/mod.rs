@@ -4,6 +4,7 @@ mod arff;
 mod decimal;
 pub mod design;
 pub mod files;
+mod formula;
 mod idx;
 pub mod incoming;
 pub mod memory;
@@ -11,6 +12,7 @@ pub mod preparation;
 pub mod prepare;
 mod records;
 mod rows;
+pub mod shape;
 pub mod simulate;
 pub mod split;
 pub mod table;
@@ -38,6 +40,14 @@ pub struct Dataset {
     pub columns: Vec<String>,
     /// What each row stands for.
     pub design: Design,
+    pub response: ResponseNames,
+}
+
+/// What the columns of the response and of censoring are called, where the data have them and they have names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResponseNames {
+    pub target: Option<String>,
+    pub event: Option<String>,
 }
 
 impl Dataset {
@@ -45,7 +55,16 @@ impl Dataset {
         let x = x.into();
         debug_assert_eq!(x.d(), columns.len());
         debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.n()));
-        Dataset { x, y, event: None, offset: None, classes: Vec::new(), columns, design: Design::default() }
+        Dataset {
+            x,
+            y,
+            event: None,
+            offset: None,
+            classes: Vec::new(),
+            columns,
+            design: Design::default(),
+            response: ResponseNames::default(),
+        }
     }
 
     /// One column of numbers, named `y`.
@@ -103,6 +122,10 @@ impl Dataset {
         self.offset.as_ref().map_or(0.0, |offset| offset[i])
     }
 
+    pub fn with_response_names(self, response: ResponseNames) -> Self {
+        Dataset { response, ..self }
+    }
+
     /// cᵢ: how many observations row i stands for.
     pub fn weight(&self, i: usize) -> f64 {
         self.design.weights().map_or(1.0, |c| c[i])
@@ -126,6 +149,7 @@ impl Dataset {
             .with_event(self.event.as_ref().map(|event| event.select(Axis(0), rows)))
             .with_offset(self.offset.as_ref().map(|offset| offset.select(Axis(0), rows)))
             .with_classes(self.classes.clone())
+            .with_response_names(self.response.clone())
     }
 
     /// The rows of both, one set after the other, by the names of the first that has any.
@@ -140,7 +164,8 @@ impl Dataset {
             return Dataset::new(some.x.clone(), some.y.clone(), some.columns.clone())
                 .with_event(some.event.clone())
                 .with_offset(some.offset.clone())
-                .with_classes(some.classes.clone());
+                .with_classes(some.classes.clone())
+                .with_response_names(some.response.clone());
         }
         let x = first.x.stack(&second.x);
         let both = first.y.as_ref().zip(second.y.as_ref());
@@ -156,6 +181,7 @@ impl Dataset {
             .with_event(events)
             .with_offset(offsets)
             .with_classes(first.classes.clone())
+            .with_response_names(first.response.clone())
     }
 
     /// The first `rows` rows.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use super::ResponseNames;
 use super::prepare::{Missing, Unseen};
 
 /// Of the file that a run keeps.
@@ -48,6 +49,9 @@ pub struct InputColumn {
     /// The levels of the training rows, in alphabetical order; none of a column of numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<String>>,
+    /// An expression of the experiment made it of others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made: bool,
 }
 
 /// How the response is read.
@@ -74,6 +78,9 @@ pub struct Column {
     /// Of a dummy: place of its level, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<usize>,
+    /// Others, and levels of theirs, that it is multiplied by: an interaction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<(usize, Option<usize>)>,
     /// Of the training rows: what a missing number becomes.
     pub mean: f64,
     /// Standard deviation of the training rows, where values are brought to mean 0 and standard deviation 1; 0 of a constant
@@ -96,11 +103,12 @@ fn is_one(unit: &f64) -> bool {
 impl Preparation {
     /// Of columns that are the model's as they stand.
     pub fn plain(columns: &[String], classes: Vec<String>) -> Preparation {
-        let input = |name: &String| InputColumn { name: name.clone(), levels: None };
+        let input = |name: &String| InputColumn { name: name.clone(), levels: None, made: false };
         let column = |(input, name): (usize, &String)| Column {
             name: name.clone(),
             input,
             level: None,
+            times: Vec::new(),
             mean: 0.0,
             sd: None,
             unit: 1.0,
@@ -121,6 +129,14 @@ impl Preparation {
         }
     }
 
+    /// What losses that are expressions call the response.
+    pub fn response_names(&self) -> ResponseNames {
+        ResponseNames {
+            target: self.target.as_ref().map(|target| target.name.clone()),
+            event: self.event.clone(),
+        }
+    }
+
     /// The columns of a round, from 0.
     pub fn columns(&self, round: usize) -> &[Column] {
         &self.rounds[round.min(self.rounds.len() - 1)]
@@ -128,11 +144,13 @@ impl Preparation {
 
     /// A cell of the model from the cells of `inputs`: numbers, or places of levels; missing ones NaN.
     pub fn cell(&self, column: &Column, inputs: &[f64]) -> f64 {
-        let value = inputs[column.input];
-        let raw = match column.level {
-            None => value * (1.0 / self.divide.unwrap_or(1.0)),
-            Some(level) => f64::from(value == level as f64),
+        let scale = 1.0 / self.divide.unwrap_or(1.0);
+        let part = |input: usize, level: Option<usize>| match level {
+            None => inputs[input] * scale,
+            Some(level) => f64::from(inputs[input] == level as f64),
         };
+        let first = part(column.input, column.level);
+        let raw = column.times.iter().fold(first, |product, &(input, level)| product * part(input, level));
         let known = if raw.is_nan() { column.mean } else { raw };
         match column.sd {
             Some(sd) if sd > 0.0 => (known * column.unit - column.mean * column.unit) / sd,

@@ -8,13 +8,15 @@ use ndarray::{Array1, Array2, Axis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Dataset;
 use super::design::{Design, DesignColumns, Groups};
+use super::formula::Formula;
 use super::memory;
 use super::preparation::{Column, InputColumn, Preparation, Target, VERSION};
-use super::table::{Kind, Table};
+use super::table::{Kind, Levels, Table};
+use super::{Dataset, ResponseNames};
 use crate::config::printable;
 use crate::error::{Error, Result};
+use crate::expression::Fault;
 
 /// Which levels of a categorical column get a dummy column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -113,6 +115,15 @@ pub struct Recipe {
     pub standardise_by: StandardiseBy,
     /// Numbers are divided by this.
     pub divide: Option<f64>,
+    /// What the columns become, where it is not one or its dummies each.
+    pub formula: Option<Formula>,
+}
+
+impl Recipe {
+    /// Whether a column holds the response or a part of the design.
+    pub fn names_text(&self, name: &String) -> bool {
+        self.target.as_ref() == Some(name) || self.design.texts().contains(name)
+    }
 }
 
 impl Recipe {
@@ -207,6 +218,7 @@ pub struct Frame {
     columns: Vec<String>,
     dummy: Vec<bool>,
     design: Design,
+    response: ResponseNames,
     origin: Arc<Origin>,
 }
 
@@ -214,8 +226,8 @@ pub struct Frame {
 #[derive(Clone, Debug, Default)]
 struct Origin {
     inputs: Vec<InputColumn>,
-    /// Of every column: place of its input, and of the level of a dummy.
-    sources: Vec<(usize, Option<usize>)>,
+    /// Of every column: places of its inputs, and of the levels of dummies; it is the product of them.
+    sources: Vec<Vec<(usize, Option<usize>)>>,
     target: Option<Target>,
 }
 
@@ -234,11 +246,30 @@ struct Chosen {
 /// How a table becomes a frame: one entry per output column.
 struct Layout {
     chosen: Chosen,
-    /// Source column, and the level code of a dummy.
-    sources: Vec<(usize, Option<usize>)>,
+    sources: Vec<Source>,
     columns: Vec<String>,
     /// Categorical columns, with their levels in alphabetical order.
     levels: Vec<(String, Vec<String>)>,
+}
+
+/// What an output column is: a source column, or a dummy of it by the code of a level; or a product of some.
+struct Source {
+    first: (usize, Option<usize>),
+    more: Vec<(usize, Option<usize>)>,
+}
+
+impl Source {
+    fn one(column: usize, level: Option<usize>) -> Source {
+        Source { first: (column, level), more: Vec::new() }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &(usize, Option<usize>)> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+
+    fn is_dummy(&self) -> bool {
+        self.parts().all(|(_, level)| level.is_some())
+    }
 }
 
 impl Frame {
@@ -271,6 +302,7 @@ impl Frame {
             dummy: self.dummy.clone(),
             design: self.design.select(rows),
             origin: self.origin.clone(),
+            response: self.response.clone(),
         }
     }
 
@@ -534,26 +566,25 @@ fn case_weights(table: &Table, j: usize, kept: &[usize]) -> Result<Vec<f64>> {
 impl Layout {
     fn new(table: &Table, kept: &[usize], chosen: Chosen, recipe: &Recipe) -> Layout {
         let mut layout = Layout { chosen, sources: Vec::new(), columns: Vec::new(), levels: Vec::new() };
+        if let Some(formula) = &recipe.formula {
+            layout.by_formula(table, kept, formula);
+            return layout;
+        }
         let skipped = usize::from(recipe.dummies == Dummies::DropFirst);
         for &j in &layout.chosen.covariates {
             let name = &table.names[j];
             match &table.kinds[j] {
                 Kind::Number => {
-                    layout.sources.push((j, None));
+                    layout.sources.push(Source::one(j, None));
                     layout.columns.push(name.clone());
                 }
                 Kind::Levels(levels) => {
-                    // A level that is found only beside missing values gets no dummy.
-                    let mut occurs = vec![false; levels.names().len()];
-                    kept.iter().for_each(|&i| occurs[table.cells[i * table.width() + j] as usize] = true);
-                    let mut sorted: Vec<(&String, usize)> =
-                        levels.names().iter().zip(0..).filter(|(_, code)| occurs[*code]).collect();
-                    sorted.sort();
+                    let sorted = sorted_levels(table, kept, j, levels);
                     for (level, code) in sorted.iter().skip(skipped) {
-                        layout.sources.push((j, Some(*code)));
+                        layout.sources.push(Source::one(j, Some(*code)));
                         layout.columns.push(format!("{name}_{}", printable(level)));
                     }
-                    let names = sorted.into_iter().map(|(level, _)| level.clone()).collect();
+                    let names = sorted.into_iter().map(|(level, _)| level).collect();
                     layout.levels.push((name.clone(), names));
                 }
             }
@@ -561,15 +592,35 @@ impl Layout {
         layout
     }
 
+    fn by_formula(&mut self, table: &Table, kept: &[usize], formula: &Formula) {
+        let levels = |j: usize| match &table.kinds[j] {
+            Kind::Number => Vec::new(),
+            Kind::Levels(levels) => sorted_levels(table, kept, j, levels),
+        };
+        for column in formula.design(table, &levels).unwrap_or_default() {
+            let mut parts = column.parts.into_iter();
+            let first = parts.next().expect("a column is made of something");
+            self.sources.push(Source { first, more: parts.collect() });
+            self.columns.push(column.name);
+        }
+        for &j in self.chosen.covariates.iter().filter(|&&j| table.kinds[j] != Kind::Number) {
+            self.levels
+                .push((table.names[j].clone(), levels(j).into_iter().map(|(level, _)| level).collect()));
+        }
+    }
+
     /// What the columns are made of, by names.
     fn origin(&self, table: &Table, recipe: &Recipe) -> Origin {
         let covariates = &self.chosen.covariates;
         let levels_of =
             |name: &String| self.levels.iter().find(|(n, _)| n == name).map(|(_, levels)| levels.clone());
-        let input =
-            |&j: &usize| InputColumn { name: table.names[j].clone(), levels: levels_of(&table.names[j]) };
+        let input = |&j: &usize| InputColumn {
+            name: table.names[j].clone(),
+            levels: levels_of(&table.names[j]),
+            made: false,
+        };
         let inputs: Vec<InputColumn> = covariates.iter().map(input).collect();
-        let source = |&(j, code): &(usize, Option<usize>)| {
+        let part = |&(j, code): &(usize, Option<usize>)| {
             let input = covariates.iter().position(|c| *c == j).expect("a column is made of a covariate");
             let level =
                 code.zip(inputs[input].levels.as_ref()).and_then(|(code, levels)| match &table.kinds[j] {
@@ -578,7 +629,7 @@ impl Layout {
                 });
             (input, level)
         };
-        let sources = self.sources.iter().map(source).collect();
+        let sources = self.sources.iter().map(|source| source.parts().map(part).collect()).collect();
         let target = self.chosen.target.map(|t| Target {
             name: table.names[t].clone(),
             classes: recipe.classes.clone(),
@@ -628,8 +679,29 @@ impl Layout {
 
     /// Columns that are no dummies.
     fn numbers(&self) -> usize {
-        self.sources.iter().filter(|(_, level)| level.is_none()).count()
+        self.sources.iter().filter(|source| !source.is_dummy()).count()
     }
+}
+
+/// The levels of a column that occur in the rows that are kept, in alphabetical order, with their codes: one that is found only
+/// beside missing values gets no dummy.
+fn sorted_levels(table: &Table, kept: &[usize], j: usize, levels: &Levels) -> Vec<(String, usize)> {
+    let mut occurs = vec![false; levels.names().len()];
+    kept.iter().for_each(|&i| occurs[table.cells[i * table.width() + j] as usize] = true);
+    let mut sorted: Vec<(String, usize)> =
+        levels.names().iter().cloned().zip(0..).filter(|(_, code)| occurs[*code]).collect();
+    sorted.sort();
+    sorted
+}
+
+/// What is wrong with a formula for this table, if anything is.
+pub fn layout_fault(table: &Table, recipe: &Recipe) -> Option<Fault> {
+    let formula = recipe.formula.as_ref()?;
+    let levels = |j: usize| match &table.kinds[j] {
+        Kind::Number => Vec::new(),
+        Kind::Levels(levels) => levels.names().iter().cloned().zip(0..).collect(),
+    };
+    formula.design(table, &levels).err()
 }
 
 /// The test table with the level codes of the training table.
@@ -679,16 +751,19 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
     let (width, d) = (table.width(), layout.sources.len());
     let scale = 1.0 / recipe.divide.unwrap_or(1.0);
     let cell = |row: &[f64], c: usize| {
-        let (j, level) = layout.sources[c];
-        match level {
+        let of = |&(j, level): &(usize, Option<usize>)| match level {
             None => row[j] * scale,
             Some(level) => f64::from(row[j] == level as f64),
-        }
+        };
+        let source = &layout.sources[c];
+        source.more.iter().fold(of(&source.first), |product, part| product * of(part))
     };
     let event = layout.chosen.event.map(|j| kept.iter().map(|&i| table.cells[i * width + j]).collect());
     let offset = layout.chosen.offsets(&table, kept);
     let fold = |j: usize| kept.iter().map(|&i| shown(&table, j, table.cells[i * width + j])).collect();
     let folds = layout.chosen.fold.map(fold);
+    let name = |column: Option<usize>| column.map(|j| table.names[j].clone());
+    let response = ResponseNames { target: name(layout.chosen.target), event: name(layout.chosen.event) };
     let mut cells = table.cells;
     if d <= width {
         let mut row = vec![0.0; width];
@@ -712,9 +787,10 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
         folds,
         classes: if recipe.classifies { recipe.class_names() } else { Vec::new() },
         columns: layout.columns.clone(),
-        dummy: layout.sources.iter().map(|(_, level)| level.is_some()).collect(),
+        dummy: layout.sources.iter().map(Source::is_dummy).collect(),
         design: Design::default(),
         origin: Arc::default(),
+        response,
     })
 }
 
@@ -764,9 +840,18 @@ fn has_signs(kind: &Kind, recipe: &Recipe) -> bool {
 pub fn preparation(train: &Frame, recipe: &Recipe) -> Preparation {
     let Origin { inputs, sources, target } = train.origin.as_ref();
     let column = |(j, scale): (usize, &Scale)| {
-        let (input, level) = sources[j];
+        let mut parts = sources[j].iter().copied();
+        let (input, level) = parts.next().expect("a column is made of something");
         let sd = scale.standardise.then_some(scale.sd);
-        Column { name: train.columns[j].clone(), input, level, mean: scale.mean, sd, unit: scale.unit }
+        Column {
+            name: train.columns[j].clone(),
+            input,
+            level,
+            times: parts.collect(),
+            mean: scale.mean,
+            sd,
+            unit: scale.unit,
+        }
     };
     let dropped = |column: &Column| recipe.constant == Constant::Drop && column.sd == Some(0.0);
     let columns = train.scales(recipe).iter().enumerate().map(column).filter(|c| !dropped(c)).collect();
@@ -911,7 +996,8 @@ impl Frame {
                 .with_design(self.design)
                 .with_event(self.event)
                 .with_offset(self.offset)
-                .with_classes(self.classes);
+                .with_classes(self.classes)
+                .with_response_names(self.response);
         }
         let columns = kept.iter().map(|&j| self.columns[j].clone()).collect();
         let x = self.x.select(Axis(1), kept);
@@ -920,6 +1006,7 @@ impl Frame {
             .with_event(self.event)
             .with_offset(self.offset)
             .with_classes(self.classes)
+            .with_response_names(self.response)
     }
 }
 

@@ -152,6 +152,20 @@ impl Table {
         Some(Table { names: names.to_vec(), kinds, cells, places, ..self })
     }
 
+    /// Without one of its columns.
+    pub fn remove(&mut self, name: &str) {
+        let Some(gone) = self.names.iter().position(|n| n == name) else { return };
+        let width = self.width();
+        let mut at = 0;
+        self.cells.retain(|_| {
+            at += 1;
+            (at - 1) % width != gone
+        });
+        self.names.remove(gone);
+        self.kinds.remove(gone);
+        self.places.remove(gone);
+    }
+
     /// The first `rows` rows.
     pub fn truncate(&mut self, rows: usize) {
         self.rows = self.rows.min(rows);

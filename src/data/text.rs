@@ -38,6 +38,8 @@ pub struct Rules {
     pub groups: Vec<String>,
     /// A column of numbers that a file may lack.
     pub weight: Option<String>,
+    /// More of them: what expressions name.
+    pub also: Vec<String>,
     /// Others, that it must have: events, offsets.
     pub beside: Vec<String>,
     /// Characters to cut off the end of the texts of `labels`.
@@ -74,6 +76,7 @@ impl Default for Rules {
             labels: Vec::new(),
             groups: Vec::new(),
             weight: None,
+            also: Vec::new(),
             beside: Vec::new(),
             strip: String::new(),
             rows: None,
@@ -90,7 +93,8 @@ impl Rules {
         };
         let needed = columns.iter().chain(&self.labels).chain(&self.beside).map(|name| header.find(name));
         let mut places = needed.collect::<Result<Vec<usize>>>()?;
-        places.extend(self.groups.iter().chain(&self.weight).filter_map(|name| header.find(name).ok()));
+        let optional = self.groups.iter().chain(&self.weight).chain(&self.also);
+        places.extend(optional.filter_map(|name| header.find(name).ok()));
         places.sort_unstable();
         places.dedup();
         Ok(Table::new(header, places))

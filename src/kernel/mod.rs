@@ -16,6 +16,8 @@ pub mod mixture;
 pub mod products;
 pub mod regression;
 pub mod sparse;
+mod special;
+pub mod tape;
 pub mod triangle;
 mod vector;
 

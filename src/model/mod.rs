@@ -2,6 +2,7 @@
 
 pub mod beta;
 mod components;
+mod custom;
 pub mod exponential;
 pub mod gamma;
 mod gmm;
@@ -104,6 +105,8 @@ models! {
     Exponential => exponential,
     /// Weibull regression of survival times, right-censored or not.
     Weibull => weibull,
+    /// A loss of your own, by an expression.
+    Custom => custom,
     /// The mean of each column: loss (y − θ)².
     Mean => mean,
     /// The median of each column: loss |y − θ|.
@@ -160,10 +163,12 @@ pub enum Support {
     Positive,
     /// Any number above 0, and no variance of a column.
     Scale,
-    /// Numbers, each above the one before it.
-    Ordered,
+    /// Between 0 and 1.
+    Unit,
     /// Non-negative and summing to 1.
     Simplex,
+    /// Increasing.
+    Ordered,
 }
 
 impl Support {

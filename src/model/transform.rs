@@ -1,5 +1,6 @@
-//! From ℝᵈ to the support of θ: the identity, the exponential for what is positive and for the gaps of what is ordered, and
-//! stick-breaking for a simplex, whose point 0 is uniform (the transforms of Stan).
+//! From ℝᵈ to the support of θ: the identity, the exponential for what is positive, the logistic function for what lies between 0
+//! and 1, exponentials of the steps of what is increasing, and stick-breaking for a simplex, whose point 0 is uniform (the
+//! transforms of Stan).
 
 use super::{Block, Support};
 use crate::math::softplus;
@@ -59,6 +60,10 @@ impl Transform {
                     theta.iter_mut().zip(u).for_each(|(t, u)| *t = libm::exp(*u));
                     log_jacobian += u.iter().sum::<f64>();
                 }
+                Support::Unit => {
+                    theta.iter_mut().zip(u).for_each(|(t, u)| *t = logistic(*u));
+                    log_jacobian -= u.iter().map(|u| softplus(*u) + softplus(-u)).sum::<f64>();
+                }
                 Support::Ordered => {
                     let mut last = 0.0;
                     for (k, (t, u)) in theta.iter_mut().zip(u).enumerate() {
@@ -104,14 +109,20 @@ impl Transform {
             match block.support {
                 Support::Real | Support::Location => by_u.copy_from_slice(by_theta),
                 Support::Positive | Support::Scale => {
-                    by_u.iter_mut().zip(by_theta).for_each(|(u, t)| *u = t + jacobian)
+                    by_u.iter_mut().zip(by_theta).for_each(|(u, t)| *u = t + jacobian);
+                }
+                Support::Unit => {
+                    for ((by_u, by_theta), u) in by_u.iter_mut().zip(by_theta).zip(u) {
+                        let (t, other) = (logistic(*u), logistic(-u));
+                        *by_u = by_theta * t * other + jacobian * (other - t);
+                    }
                 }
                 Support::Ordered => {
-                    // A gap moves all that come after it.
-                    let mut later = 0.0;
+                    // A coordinate moves its entry and all after it.
+                    let mut by_rest = 0.0;
                     for k in (0..width).rev() {
-                        later += by_theta[k];
-                        by_u[k] = if k == 0 { later } else { later * libm::exp(u[k]) + jacobian };
+                        by_rest += by_theta[k];
+                        by_u[k] = if k == 0 { by_rest } else { by_rest * libm::exp(u[k]) + jacobian };
                     }
                 }
                 Support::Simplex => {
@@ -136,14 +147,20 @@ impl Transform {
             let (u, theta) = (&mut u[at..at + width], &theta[block.range.clone()]);
             match block.support {
                 Support::Real | Support::Location => u.copy_from_slice(theta),
-                Support::Ordered => {
-                    for (k, u) in u.iter_mut().enumerate() {
-                        let gap = |k: usize| (theta[k] - theta[k - 1]).max(f64::MIN_POSITIVE);
-                        *u = if k == 0 { theta[0] } else { libm::log(gap(k)) };
-                    }
-                }
                 Support::Positive | Support::Scale => {
                     u.iter_mut().zip(theta).for_each(|(u, t)| *u = libm::log(t.max(f64::MIN_POSITIVE)));
+                }
+                Support::Unit => {
+                    for (u, t) in u.iter_mut().zip(theta) {
+                        let inside = t.clamp(1e-12, 1.0 - 1e-12);
+                        *u = libm::log(inside) - libm::log1p(-inside);
+                    }
+                }
+                Support::Ordered => {
+                    for (k, u) in u.iter_mut().enumerate() {
+                        let above = |k: usize| (theta[k] - theta[k - 1]).max(f64::MIN_POSITIVE);
+                        *u = if k == 0 { theta[0] } else { libm::log(above(k)) };
+                    }
                 }
                 Support::Simplex => {
                     let inside: Vec<f64> = theta.iter().map(|t| t.max(1e-12)).collect();
@@ -166,41 +183,17 @@ mod tests {
             Block { name: "pi".into(), range: 0..4, support: Support::Simplex },
             Block { name: "mu".into(), range: 4..6, support: Support::Location },
             Block { name: "sigma2".into(), range: 6..8, support: Support::Positive },
+            Block { name: "p".into(), range: 8..10, support: Support::Unit },
+            Block { name: "cut".into(), range: 10..13, support: Support::Ordered },
         ])
     }
 
-    /// Cut points come back, their order kept, and derivatives of f(θ) = Σ cᵢ θᵢ² and of the Jacobian are pulled back.
-    #[test]
-    fn cut_points_stay_in_order() {
-        let t = Transform::new(vec![Block { name: "cut".into(), range: 0..3, support: Support::Ordered }]);
-        let c = [0.7, -1.3, 2.0];
-        let value = |u: &[f64]| {
-            let (theta, log_jacobian) = t.constrain(u);
-            theta.iter().zip(c).map(|(t, c)| c * t * t).sum::<f64>() + log_jacobian
-        };
-        for u in [[0.0, 0.0, 0.0], [-1.0, 0.4, -2.0]] {
-            let (theta, _) = t.constrain(&u);
-            assert!(
-                theta.is_sorted() && t.unconstrain(&theta).iter().zip(u).all(|(a, b)| (a - b).abs() < 1e-12)
-            );
-            let by_theta: Vec<f64> = theta.iter().zip(c).map(|(t, c)| 2.0 * c * t).collect();
-            let mut by_u = [0.0; 3];
-            t.pull_back_density(&u, &by_theta, &mut by_u);
-            for i in 0..3 {
-                let moved = |by: f64| {
-                    value(&std::array::from_fn::<f64, 3, _>(|k| u[k] + if k == i { by } else { 0.0 }))
-                };
-                let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-                assert!((slope - by_u[i]).abs() < 1e-7, "{slope} {}", by_u[i]);
-            }
-        }
-    }
-
-    const POINTS: [[f64; 7]; 4] = [
-        [0.0; 7],
-        [0.3, -1.2, 2.0, 0.5, -0.7, 1.1, -2.0],
-        [-4.0, 5.0, 0.1, 3.0, 2.0, 0.4, 0.2],
-        [1.9, 1.9, -1.9, -3.0, 0.0, -4.0, 3.0],
+    const D: usize = 12;
+    const POINTS: [[f64; D]; 4] = [
+        [0.0; D],
+        [0.3, -1.2, 2.0, 0.5, -0.7, 1.1, -2.0, 0.6, -1.4, 0.2, -0.3, 0.9],
+        [-4.0, 5.0, 0.1, 3.0, 2.0, 0.4, 0.2, -2.0, 3.0, -5.0, 1.0, 0.1],
+        [1.9, 1.9, -1.9, -3.0, 0.0, -4.0, 3.0, 1.2, 0.0, 2.0, -1.0, -2.0],
     ];
 
     #[test]
@@ -214,7 +207,7 @@ mod tests {
             let back = t.unconstrain(&theta);
             assert!(back.iter().zip(u).all(|(a, b)| (a - b).abs() < 1e-10), "{back:?} for {u:?}");
         }
-        let corner = t.unconstrain(&[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        let corner = t.unconstrain(&[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 2.0, 2.0, 1.0]);
         assert!(corner.iter().all(|u| u.is_finite()), "{corner:?}");
     }
 
@@ -227,42 +220,42 @@ mod tests {
         let h = 1e-5;
         for u in POINTS {
             let (_, log_jacobian) = t.constrain(&u);
-            let mut j = [[0.0f64; 7]; 7];
-            for c in 0..7 {
+            let mut j = [[0.0f64; D]; D];
+            for c in 0..D {
                 let moved = |by: f64| {
                     let mut v = u;
                     v[c] += by;
                     free(&t.constrain(&v).0)
                 };
                 let (up, down) = (moved(h), moved(-h));
-                (0..7).for_each(|r| j[r][c] = (up[r] - down[r]) / (2.0 * h));
+                (0..D).for_each(|r| j[r][c] = (up[r] - down[r]) / (2.0 * h));
             }
             // J is lower triangular.
-            assert!((0..7).all(|r| (r + 1..7).all(|c| j[r][c].abs() < 1e-9)), "{j:?}");
-            let log_det: f64 = (0..7).map(|i| j[i][i].abs().ln()).sum();
+            assert!((0..D).all(|r| (r + 1..D).all(|c| j[r][c].abs() < 1e-9)), "{j:?}");
+            let log_det: f64 = (0..D).map(|i| j[i][i].abs().ln()).sum();
             assert!((log_det - log_jacobian).abs() < 1e-5, "{log_det} for {log_jacobian} at {u:?}");
         }
     }
 
-    /// The pull-back of f(θ) = Σ cᵢ log θᵢ (positive and simplex) + Σ cᵢ θᵢ² against finite differences.
+    /// The pull-back of f(θ) = Σ cᵢ log θᵢ (positive and simplex) + Σ cᵢ θᵢ² (the others) against finite differences.
     #[test]
     fn derivatives_are_pulled_back() {
         let t = transform();
-        let c = [0.7, -1.3, 2.0, 0.4, 1.0, -0.5, 0.8, -2.2];
+        let c = [0.7, -1.3, 2.0, 0.4, 1.0, -0.5, 0.8, -2.2, 1.5, -0.6, 0.3, -0.2, 0.9];
+        let plain = [4, 5, 8, 9, 10, 11, 12];
         let value = |u: &[f64]| {
             let (theta, log_jacobian) = t.constrain(u);
             let logs = |i: usize| c[i] * libm::log(theta[i]);
             let f: f64 = [0, 1, 2, 3, 6, 7].map(logs).iter().sum();
-            f + c[4] * theta[4] * theta[4] + c[5] * theta[5] * theta[5] + log_jacobian
+            f + plain.map(|i| c[i] * theta[i] * theta[i]).iter().sum::<f64>() + log_jacobian
         };
         for u in POINTS {
             let (theta, _) = t.constrain(&u);
             let mut by_theta = c;
-            by_theta[4] *= 2.0 * theta[4];
-            by_theta[5] *= 2.0 * theta[5];
-            let mut by_u = [0.0; 7];
+            plain.into_iter().for_each(|i| by_theta[i] *= 2.0 * theta[i]);
+            let mut by_u = [0.0; D];
             t.pull_back_density(&u, &by_theta, &mut by_u);
-            for i in 0..7 {
+            for i in 0..D {
                 let moved = |by: f64| {
                     let mut v = u;
                     v[i] += by;

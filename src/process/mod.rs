@@ -243,6 +243,11 @@ impl<'a> Measure<'a> {
         self.observed
     }
 
+    /// The rows of the pseudo-samples with their weights, if there are any.
+    pub fn pseudo_part(&self) -> Option<(&Dataset, &[f64])> {
+        (!self.v.is_empty()).then(|| (self.pseudo_rows(), &self.v[..]))
+    }
+
     /// The pseudo-samples as rows of their own.
     pub fn pseudo_samples(&self) -> Dataset {
         self.pseudo.to_rows()

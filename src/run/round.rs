@@ -192,8 +192,17 @@ impl Round<'_> {
         let largest = keeper.live(|live| live.folded.largest().max(live.open.sums.largest()));
         let length = chunk_length(trial.relation.draws);
         let draws = self.study.draws() as u64;
-        let mut sink =
-            Making { round: self.round, scores, fold, keeper, length, draws, opening, watch: session.watch };
+        let mut sink = Making {
+            study: self.study,
+            round: self.round,
+            scores,
+            fold,
+            keeper,
+            length,
+            draws,
+            opening,
+            watch: session.watch,
+        };
         trial.run(&mut Job {
             experiment: &self.study.experiment,
             trial,
@@ -250,6 +259,7 @@ impl Round<'_> {
 
 /// Cuts the stream of draws into chunks.
 struct Making<'a> {
+    study: &'a Study,
     round: usize,
     scores: &'a Scores<'a>,
     /// Of draws that all before are there of.
@@ -290,14 +300,15 @@ impl Sink for Making<'_> {
             self.keeper.jump(index);
             self.fold = None;
         }
-        let scores = self.scores;
+        let (scores, study) = (self.scores, self.study);
         // The last chunk of a round, if it is shorter, stays open: a longer run goes on with it.
         let last = self.fold.is_none() && index + 1 == self.draws;
         let closes = (index + 1).is_multiple_of(self.length) || last;
         let add = |open: &mut Chunk| {
             scores.add(&made, &mut open.sums);
             open.draws.end = index + 1;
-            let sample = made.into_sample();
+            let mut sample = made.into_sample();
+            sample.iter_mut().for_each(|sample| study.extend(sample));
             open.rows.extend(sample.clone());
             sample
         };

@@ -1,6 +1,7 @@
 //! Everything that can be said of an experiment without reading a file or building a model.
 
-use crate::config::{Count, Document, Problem, printable};
+use crate::config::{Count, Document, Problem, printable, within};
+use crate::data::shape::Shape;
 use crate::experiment::{Experiment, FixedInitConfig, PathConfig};
 use crate::method::Method;
 use crate::model::ModelConfig;
@@ -51,6 +52,9 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.missing_values", !data.missing_values.is_empty()),
             ("data.categorical", data.categorical.is_some()),
             ("data.divide", data.divide.is_some()),
+            ("data.formula", data.formula.is_some()),
+            ("data.derive", !data.derive.is_empty()),
+            ("data.filter", data.filter.is_some()),
         ];
         for (key, _) in keys.iter().filter(|(_, set)| *set) {
             say(key, format!("`{key}` belongs to data from a file, and these are simulated"));
@@ -58,6 +62,18 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     }
     for (key, why) in data.simulate.iter().flat_map(|s| s.problems()) {
         say(&format!("data.simulate.{key}"), format!("`data.simulate.{key}` {why}"));
+    }
+    if data.formula.is_some() {
+        let others = [("data.target", data.target.is_some()), ("data.columns", data.columns.is_some())];
+        for (key, _) in others.iter().filter(|(_, set)| *set) {
+            say(key, format!("`{key}` and `data.formula` exclude each other: a formula says both"));
+        }
+    }
+    if let Err(faults) = Shape::new(&data.derive, data.filter.as_deref(), data.formula.as_deref()) {
+        for (key, fault) in faults {
+            let key = format!("data.{key}");
+            say(&within(&key, &fault.span), format!("`{key}`: {fault}"));
+        }
     }
     if data.target.is_some() && data.labels.is_some() {
         say("data.labels", "`target` and `labels` exclude each other: the response is in one place".into());

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::response::with_response;
-use crate::config::{nearest, printable};
+use crate::config::{Document, nearest, printable, within};
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::Preparation;
 use crate::data::prepare::{self, Frame, Notes, Recipe};
+use crate::data::shape::{Shape, ShapeFault};
 use crate::data::split::{split, split_clusters};
 use crate::data::table::Table;
 use crate::data::text::{Categorical, Rules, Syntax};
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::experiment::{
     CategoricalConfig, DataConfig, Experiment, FileFormat, Files, GivenSplit, SplitConfig,
 };
+use crate::expression::Fault;
 use crate::process::base::BaseConfig;
 use crate::rng::{Purpose, Rng, Seed};
 
@@ -42,6 +44,9 @@ pub struct Sources {
     places: Option<Vec<String>>,
     /// Characters that are cut off the end of responses.
     strip: String,
+    shape: Shape,
+    /// Columns of text by their names.
+    categorical: Vec<String>,
 }
 
 /// What the rows of a repeat are made of.
@@ -57,32 +62,45 @@ enum Source {
 }
 
 impl Sources {
-    pub fn read(experiment: &Experiment, search: &SearchPath) -> Result<Sources> {
+    pub fn read(experiment: &Experiment, document: &Document, search: &SearchPath) -> Result<Sources> {
         let config = &experiment.data;
-        let mut sources = Sources { recipe: recipe_of(experiment, config), ..Sources::default() };
+        let shape = Shape::new(&config.derive, config.filter.as_deref(), config.formula.as_deref());
+        let shape = shape.unwrap_or_else(|_| unreachable!("checked with the experiment"));
+        let mut sources =
+            Sources { recipe: recipe_of(experiment, config, &shape), shape, ..Sources::default() };
+        if let Some(CategoricalConfig::Columns(columns)) = &config.categorical {
+            sources.categorical.clone_from(columns);
+        }
+        let located = |(key, fault): ShapeFault| {
+            let key = format!("data.{key}");
+            let problem = document.problem(&within(&key, &fault.span), format!("`{key}`: {fault}"));
+            Error::from(document.problems(vec![problem]))
+        };
         if let Some(files) = &config.train {
             let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search)?;
+            let train = sources.shaped(train).map_err(located)?;
             let in_train =
                 |e: Error| Error::input(format!("{}: {e}", printable(&files.as_slice().join(", "))));
             let named = config.names.is_none() && config.header != Some(false) && !train.header.numbered;
             sources.places = (!named).then(|| train.header.names.clone());
             sources.strip = config.strip.clone().unwrap_or_default();
             // By name from here on: a column that a test file lacks changes the numbers of the others.
-            let config = &by_name(config, &train).map_err(in_train)?;
-            sources.recipe = recipe_of(experiment, config);
+            let config = &by_name(config, &train, &sources.shape).map_err(in_train)?;
+            sources.recipe = recipe_of(experiment, config, &sources.shape);
             let test = match &config.test {
-                Some(test) => Some(sources.read_part(
-                    test,
-                    config.test_labels.as_ref(),
-                    config,
-                    config.test_rows,
-                    search,
-                )?),
+                Some(test) => {
+                    let labels = config.test_labels.as_ref();
+                    let table = sources.read_part(test, labels, config, config.test_rows, search)?;
+                    Some(sources.shaped(table).map_err(located)?)
+                }
                 None => None,
             };
             let names = files.as_slice().iter().chain(config.test.iter().flat_map(Files::as_slice));
             let names = printable(&names.cloned().collect::<Vec<_>>().join(", "));
             let in_files = |e: Error| Error::input(format!("{names}: {e}"));
+            let in_formula = |fault: Fault| located(("formula".to_owned(), fault));
+            let design = prepare::layout_fault(&train, &sources.recipe);
+            design.map_or(Ok(()), |fault| Err(in_formula(fault)))?;
             let (train, test, notes) = prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
             sources.notes = notes;
             if let (Some(folds), Some(given)) = (train.folds(), config.split.as_ref().and_then(|s| s.given()))
@@ -106,7 +124,8 @@ impl Sources {
             let file = &base.file;
             // The columns of the data, whatever their order here.
             let columns = sources.columns().map(<[String]>::to_vec);
-            let rules = Rules { columns: columns.clone(), ..rules(config, &sources.recipe, None) };
+            let shape = Shape::default();
+            let rules = Rules { columns: columns.clone(), ..rules(config, &sources.recipe, &shape, None) };
             let table = sources.read_file(file, &rules, config, search)?;
             let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
             // Historical rows count by their weights if they have them; clusters and strata are of the data only.
@@ -133,10 +152,12 @@ impl Sources {
         search: &SearchPath,
     ) -> Result<Table> {
         // Rows may be limited while reading only where no later step needs the others.
-        let limit = rows.filter(|&r| r > 0 && files.as_slice().len() == 1 && config.split.is_none());
+        let whole = config.split.is_none() && !self.shape.drops_rows();
+        let limit = rows.filter(|&r| r > 0 && files.as_slice().len() == 1 && whole);
         let mut table = Table::default();
         for file in files.as_slice() {
-            let part = self.read_file(file, &rules(config, &self.recipe, limit), config, search)?;
+            let part =
+                self.read_file(file, &rules(config, &self.recipe, &self.shape, limit), config, search)?;
             table.append(part, file)?;
         }
         if let Some(labels) = labels {
@@ -171,6 +192,19 @@ impl Sources {
         Ok(table)
     }
 
+    /// With the columns that expressions make, and without the rows that they leave out.
+    fn shaped(&self, table: Table) -> std::result::Result<Table, ShapeFault> {
+        let mut table = self.shape.apply(table)?;
+        // Texts that were read to be compared are no covariates.
+        let (texts, _) = self.shape.reads();
+        let used = |name: &String| {
+            let named = self.recipe.columns.as_ref().is_some_and(|columns| columns.contains(name));
+            named || self.categorical.contains(name) || self.recipe.names_text(name)
+        };
+        texts.iter().filter(|name| !used(name)).for_each(|name| table.remove(name));
+        Ok(table)
+    }
+
     fn read_file(
         &mut self,
         name: &str,
@@ -192,6 +226,11 @@ impl Sources {
         }?;
         self.inputs.push(Input::new(&path, fingerprint));
         Ok(table)
+    }
+
+    /// By a formula.
+    pub fn leaves_out_the_intercept(&self) -> bool {
+        self.shape.formula.as_ref().is_some_and(|formula| !formula.has_intercept())
     }
 
     /// Names of the columns that the files became.
@@ -221,6 +260,7 @@ impl Sources {
     fn preparation_of(&self, train: Frame) -> Preparation {
         let mut preparation = prepare::preparation(&train, &self.recipe);
         preparation.places.clone_from(&self.places);
+        preparation.inputs.iter_mut().for_each(|input| input.made = self.shape.makes(&input.name));
         if let Some(target) = &mut preparation.target {
             target.strip.clone_from(&self.strip);
         }
@@ -351,7 +391,8 @@ fn guess(name: &str) -> FileFormat {
     }
 }
 
-fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
+fn rules(config: &DataConfig, recipe: &Recipe, shape: &Shape, rows: Option<usize>) -> Rules {
+    let (texts, also) = shape.reads();
     let byte = |text: &Option<String>| text.as_ref().and_then(|t| t.bytes().next());
     Rules {
         syntax: Syntax::Delimited(byte(&config.delimiter).unwrap_or(b',')),
@@ -360,14 +401,17 @@ fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
         skip_lines: config.skip_lines.unwrap_or(0),
         comment: byte(&config.comment),
         missing: config.missing_values.clone(),
-        columns: config.columns.clone(),
+        columns: file_columns(config, shape),
         categorical: match &config.categorical {
+            None if shape.formula.is_some() => Categorical::Auto,
             None => Categorical::Columns(Vec::new()),
             Some(CategoricalConfig::Columns(columns)) => Categorical::Columns(columns.clone()),
             Some(CategoricalConfig::Auto(_)) => Categorical::Auto,
         },
-        labels: config.target.iter().cloned().collect(),
-        groups: recipe.design.texts().into_iter().chain(config.split_column().cloned()).collect(),
+        labels: file_target(config, shape).into_iter().collect(),
+        groups: (recipe.design.texts().into_iter().chain(config.split_column().cloned()).chain(texts))
+            .collect(),
+        also,
         weight: recipe.design.weight.clone(),
         beside: [&recipe.event, &recipe.offset, &recipe.exposure].into_iter().flatten().cloned().collect(),
         strip: config.strip.clone().unwrap_or_default(),
@@ -375,13 +419,36 @@ fn rules(config: &DataConfig, recipe: &Recipe, rows: Option<usize>) -> Rules {
     }
 }
 
+/// The columns of the file that covariates are read from; `None`: all.
+fn file_columns(config: &DataConfig, shape: &Shape) -> Option<Vec<String>> {
+    match &shape.formula {
+        Some(formula) => (!formula.rest).then(Vec::new),
+        None => {
+            let derived = |name: &String| config.derive.0.iter().any(|(derived, _)| derived == name);
+            config
+                .columns
+                .as_ref()
+                .map(|columns| columns.iter().filter(|name| !derived(name)).cloned().collect())
+        }
+    }
+}
+
+/// The column of the file that is the response, as text: none, if an expression makes it.
+fn file_target(config: &DataConfig, shape: &Shape) -> Option<String> {
+    let target = match &shape.formula {
+        Some(formula) => formula.target().map(str::to_owned),
+        None => config.target.clone(),
+    };
+    target.filter(|name| !shape.makes(name))
+}
+
 /// The same with the names that columns have in the training data for their numbers, and without the texts of columns
 /// that are not used.
-fn by_name(config: &DataConfig, train: &Table) -> Result<DataConfig> {
+fn by_name(config: &DataConfig, train: &Table, shape: &Shape) -> Result<DataConfig> {
     let header = &train.header;
     let name = |column: &String| header.find(column).map(|j| header.names[j].clone());
     let names = |columns: &Vec<String>| columns.iter().map(name).collect::<Result<Vec<String>>>();
-    let design = recipe(config).design.find(train)?.names(train);
+    let design = recipe(config, shape).design.find(train)?.names(train);
     let categorical = match &config.categorical {
         Some(CategoricalConfig::Columns(columns)) => {
             let used = |name: &String| train.names.contains(name);
@@ -412,14 +479,18 @@ fn by_name(config: &DataConfig, train: &Table) -> Result<DataConfig> {
 }
 
 /// With what the model wants its response to be.
-fn recipe_of(experiment: &Experiment, config: &DataConfig) -> Recipe {
-    Recipe { classifies: experiment.model.classifies(), ..recipe(config) }
+fn recipe_of(experiment: &Experiment, config: &DataConfig, shape: &Shape) -> Recipe {
+    Recipe { classifies: experiment.model.classifies(), ..recipe(config, shape) }
 }
 
-fn recipe(config: &DataConfig) -> Recipe {
+fn recipe(config: &DataConfig, shape: &Shape) -> Recipe {
+    let formula = shape.formula.as_ref();
+    let target = config.target.clone().or_else(|| formula.and_then(|f| f.target().map(str::to_owned)));
+    let columns = formula.filter(|formula| !formula.rest).map(|formula| formula.columns());
     Recipe {
-        columns: config.columns.clone(),
-        target: config.target.clone().or_else(|| config.labels.as_ref().map(|_| LABELS.to_owned())),
+        columns: config.columns.clone().or(columns),
+        formula: formula.cloned(),
+        target: target.or_else(|| config.labels.as_ref().map(|_| LABELS.to_owned())),
         event: config.event.clone(),
         offset: config.offset.clone(),
         exposure: config.exposure.clone(),

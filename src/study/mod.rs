@@ -1,16 +1,18 @@
 //! From an experiment file to a study: everything checked, data loaded, model and prior built.
 
 mod checks;
+mod derived;
 mod load;
 mod memory;
 mod response;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use derived::Derived;
 use load::{Rows, Sources};
 pub use memory::Need;
 
-use crate::config::{Complaint, Document, Problem, Scalar, nearest, printable};
+use crate::config::{Complaint, Document, Problem, Scalar, nearest, printable, within, without_characters};
 use crate::data::Dataset;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::Preparation;
@@ -18,10 +20,12 @@ use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::evaluate::predicts;
 use crate::experiment::{Experiment, Metric, PathConfig};
+use crate::expression::Fault;
 use crate::method::{Case, Inference, prior, start_files};
 pub use crate::method::{ReadyTrial, Trial};
-use crate::model::{Context, Model, Response};
+use crate::model::{Context, Model, ModelConfig, Response};
 use crate::rng::Seed;
+use crate::samples::Sample;
 
 /// A checked experiment with its files read.
 pub struct Study {
@@ -37,6 +41,7 @@ pub struct Study {
     settings: Vec<(Document, Experiment)>,
     /// The first setting of a path, built for the checks, until it is run.
     first_setting: Mutex<Option<Box<Study>>>,
+    derived: Option<Derived>,
 }
 
 impl Study {
@@ -47,7 +52,7 @@ impl Study {
             return Err(document.problems(problems).into());
         }
         experiment.seed = Some(experiment.seed.unwrap_or_else(crate::rng::drawn_seed));
-        let sources = Arc::new(Sources::read(&experiment, &search)?);
+        let sources = Arc::new(Sources::read(&experiment, &document, &search)?);
         let mut study = Study::ready(document, experiment, sources, search)?;
         study.check_path()?;
         Ok(study)
@@ -61,10 +66,20 @@ impl Study {
     ) -> Result<Study> {
         let inputs = sources.inputs.clone();
         let (first, settings, first_setting) = (Mutex::default(), Vec::new(), Mutex::default());
-        let mut study =
-            Study { experiment, document, sources, inputs, search, first, settings, first_setting };
+        let mut study = Study {
+            experiment,
+            document,
+            sources,
+            inputs,
+            search,
+            first,
+            settings,
+            first_setting,
+            derived: None,
+        };
         study.record_starts()?;
         let first = study.resolve()?;
+        study.derived = study.derive(&first)?;
         study.check_data(&first)?;
         *study.kept_first() = Some(Arc::new(first));
         Ok(study)
@@ -121,7 +136,7 @@ impl Study {
         let same = experiment.data == self.experiment.data && base(&experiment) == base(&self.experiment);
         let sources = match same {
             true => self.sources.clone(),
-            false => Arc::new(Sources::read(&experiment, &self.search)?),
+            false => Arc::new(Sources::read(&experiment, &document, &self.search)?),
         };
         Study::ready(document, experiment, sources, self.search.clone())
     }
@@ -167,8 +182,27 @@ impl Study {
     }
 
     /// Names of all entries of a draw: those of the model, and what its prior adds to them where that is sampled.
+    /// Then what is derived from them.
     pub fn parameters(&self, trial: &Trial) -> Vec<String> {
-        self.inference().parameters(trial.model.as_ref(), &trial.train)
+        let mut names = self.inference().parameters(trial.model.as_ref(), &trial.train);
+        names.extend(self.derived.iter().flat_map(|derived| derived.names.clone()));
+        names
+    }
+
+    fn derive(&self, first: &Trial) -> Result<Option<Derived>> {
+        let parameters = self.inference().parameters(first.model.as_ref(), &first.train);
+        Derived::new(&self.experiment.derived, &parameters).map_err(|faults| {
+            let problem = |(name, fault): (String, Fault)| {
+                let key = format!("derived.{name}");
+                self.document.problem(&within(&key, &fault.span), format!("`{key}`: {fault}"))
+            };
+            self.document.problems(faults.into_iter().map(problem).collect()).into()
+        })
+    }
+
+    /// Adds to a draw what is derived from its parameters.
+    pub fn extend(&self, draw: &mut Sample) {
+        self.derived.iter().for_each(|derived| derived.extend(&mut draw.theta));
     }
 
     /// A few words on how draws are made: `RR-NPL R=10`, `FI-NPL`, `NPL`, `MDP-NPL`, with α where it is not 0; `NUTS`, `ADVI`,
@@ -301,6 +335,16 @@ impl Study {
             .build(&context)
             .map(Arc::from)
             .map_err(|problems| self.model_problems(problems))?;
+        let bare = self.sources.leaves_out_the_intercept()
+            && !matches!(self.experiment.model, ModelConfig::Custom(_));
+        if bare && model.blocks().iter().any(|block| block.name == "intercept") {
+            let name = self.experiment.model.name();
+            let message = format!(
+                "`data.formula` leaves the intercept out, and [model.{name}] has one of its own: write the formula \
+                                   without `- 1` or `+ 0`"
+            );
+            return Err(self.problem("data.formula", message));
+        }
         if self.experiment.data.event.is_some() && !model.knows_events() {
             let name = self.experiment.model.name();
             let message = format!("`data.event` has no use: [model.{name}] knows no censored responses");
@@ -324,7 +368,9 @@ impl Study {
         let place = |(key, why): Complaint| {
             let dot = if key.is_empty() { "" } else { "." };
             let key = format!("model.{name}{dot}{key}");
-            self.document.problem(&key, format!("`{key}` {why}"))
+            let (bare, characters) = without_characters(&key);
+            let colon = if characters.is_some() { ":" } else { "" };
+            self.document.problem(&key, format!("`{bare}`{colon} {why}"))
         };
         self.document.problems(problems.into_iter().map(place).collect()).into()
     }
@@ -418,7 +464,6 @@ mod tests {
 
     use super::*;
     use crate::run::run_repeat;
-    use crate::samples::Sample;
 
     thread_local! {
         /// How often this thread has built data and models.

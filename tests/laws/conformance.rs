@@ -157,6 +157,7 @@ fn gradients_are_derivatives_of_the_loss() {
             "ordered",
             "exponential",
             "weibull",
+            "custom",
             "mean",
             "normal"
         ]

@@ -6,6 +6,7 @@ mod chains;
 mod chunks;
 mod conformance;
 mod conventional;
+mod custom;
 mod design;
 mod families;
 mod functionals;

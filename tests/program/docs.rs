@@ -203,6 +203,7 @@ fn every_relative_link_leads_to_a_file() {
         "docs/architecture.md",
         "docs/config.md",
         "docs/draws.md",
+        "docs/losses.md",
         "docs/methods.md",
         "docs/models.md",
         "docs/performance.md",

@@ -9,6 +9,7 @@ mod cli;
 mod compare;
 mod directions;
 mod docs;
+mod expressions;
 mod facts;
 #[cfg(target_os = "linux")]
 mod faults;

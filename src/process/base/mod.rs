@@ -138,7 +138,8 @@ impl Pseudo {
             Pseudo::Shared { rows, picked, y } => {
                 let mut data = rows.select(picked);
                 if let Some(y) = y {
-                    data.y = Some(y.iter().copied().collect());
+                    // A response that was drawn is an event.
+                    (data.y, data.event) = (Some(y.iter().copied().collect()), None);
                 }
                 data
             }

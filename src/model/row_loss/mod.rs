@@ -2,13 +2,19 @@
 //! makes a [`Model`] of any of them: searches of a block share each tile of rows, on the unconstrained scale of θ, and
 //! likelihoods serve conventional Bayes.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use ndarray::ArrayView1;
+use ndarray::{Array2, ArrayView1};
 
-use super::{Block, Joint, Model, Response, Search, Support, Transform};
+mod metric;
+
+pub use metric::Metric;
+
+use super::{Block, Joint, Model, Response, Search, Support, Transform, expectation};
 use crate::config::{Complaint, complaint};
 use crate::data::Dataset;
+use crate::linalg::Cholesky;
 use crate::optim::batch::{BatchObjective, Trial};
 use crate::optim::lbfgs::{self, Settings};
 use crate::optim::{Minimum, Optimiser, Status};
@@ -48,7 +54,35 @@ pub trait RowLoss: Send + Sync {
     fn blocks(&self) -> Vec<Block>;
 
     /// Σ w l(row, θ) over a tile; its derivatives are added to `gradient`: by θ, and by log θ where θ is positive or on a simplex.
-    fn add(&self, tile: &Tile, theta: &[f64], gradient: &mut [f64]) -> f64;
+    /// A loss that takes [whole blocks](RowLoss::on) has no use for it.
+    fn add(&self, _tile: &Tile, _theta: &[f64], _gradient: &mut [f64]) -> f64 {
+        f64::NAN
+    }
+
+    /// The loss on the measures of a block: tile by tile, or as a loss does it that can share more than rows.
+    fn on<'a>(&'a self, block: &[&'a Measure<'a>]) -> Box<dyn OnBlock + 'a>
+    where
+        Self: Sized,
+    {
+        Box::new(ByTiles { loss: self, block: block.to_vec() })
+    }
+
+    /// Σ w l over all atoms of a measure, the penalty aside; derivatives as those of [`RowLoss::add`].
+    fn sum(&self, f: &Measure, theta: &[f64], gradient: &mut [f64]) -> f64 {
+        let part = |part: Part| self.add(&Tile { part: &part, atoms: 0..part.w.len() }, theta, gradient);
+        f.parts().map(part).sum()
+    }
+
+    /// l of every row into `out`.
+    fn losses(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        let f = Measure::weighted(at, vec![1.0; at.n()]);
+        let mut unused = vec![0.0; theta.len()];
+        for part in f.parts() {
+            for (k, out) in out.iter_mut().enumerate() {
+                *out = self.add(&Tile { part: &part, atoms: k..k + 1 }, theta, &mut unused);
+            }
+        }
+    }
 
     /// The smooth part of the penalty, in the same way.
     fn penalise(&self, _theta: &[f64], _gradient: &mut [f64]) -> f64 {
@@ -82,6 +116,34 @@ pub trait RowLoss: Send + Sync {
     /// A response drawn from f_θ, where there is a way to.
     fn respond(&self, _x: ArrayView1<f64>, _theta: &[f64], _rng: &mut Rng) -> Option<f64> {
         None
+    }
+
+    /// What the number is called that is told of a new row; by default the expectation of its response, where it is known.
+    fn predicted(&self) -> Option<String> {
+        None
+    }
+
+    /// That number of every row into `out`, where it has a [name](RowLoss::predicted).
+    fn predict(&self, _theta: &[f64], _at: &Dataset, _out: &mut [f64]) {}
+
+    /// Where searches keep a Hessian that they share as H₀; `None` if they do without.
+    fn metric(&self) -> Option<&Metric> {
+        None
+    }
+
+    /// Largest gradient entry of a converged search, per unit of the tolerance.
+    fn gradient_tolerance(&self) -> f64 {
+        GRADIENT
+    }
+
+    /// Iterations after which a search is handed to [`RowLoss::finish`] for the first time.
+    fn patience(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Goes on from where a smooth search was left by kinks of the loss.
+    fn finish(&self, _on: &dyn OnBlock, _search: usize, _transform: &Transform, minimum: Minimum) -> Minimum {
+        minimum
     }
 
     /// l is −log f: LPPD, NUTS and ADVI have a meaning.
@@ -124,10 +186,22 @@ impl<L: RowLoss> Rows<L> {
             max_iterations: self.optimiser.max_iterations.get(),
             tolerance: self.optimiser.tolerance.get(),
             mass: self.mass,
-            gradient: GRADIENT * self.optimiser.tolerance.get(),
+            gradient: self.loss.gradient_tolerance() * self.optimiser.tolerance.get(),
             change: self.optimiser.change.map(|c| c.get()),
             l1,
             l1_factors: vec![1.0; l1_len],
+        }
+    }
+
+    /// Searches that were handed over and not finished have all their iterations, one by one.
+    fn go_on(&self, on: &dyn OnBlock, transform: &Transform, settings: &Settings, minima: &mut [Minimum]) {
+        for (search, minimum) in minima.iter_mut().enumerate().filter(|(_, m)| m.status == Status::MaxIter) {
+            let one = One { on, search };
+            let mut objective = objective(&one, transform, None);
+            let start = vec![minimum.theta.clone()];
+            let found = lbfgs::minimise_block(&mut objective, start, settings).remove(0);
+            let found = self.loss.finish(on, search, transform, found);
+            *minimum = Minimum { iterations: minimum.iterations + found.iterations, ..found };
         }
     }
 
@@ -137,39 +211,91 @@ impl<L: RowLoss> Rows<L> {
     }
 }
 
-/// Adds up the loss of every search over all atoms, tile by tile.
-fn add_up<L: RowLoss>(
-    loss: &L,
-    block: &[&Measure],
-    theta: &[Vec<f64>],
-    gradients: &mut [Vec<f64>],
-) -> Vec<f64> {
-    let parts: Vec<Vec<Part>> = block.iter().map(|f| f.parts().collect()).collect();
-    let mut values = vec![0.0; block.len()];
-    for p in 0..parts.iter().map(Vec::len).max().unwrap_or(0) {
-        let atoms = parts.iter().filter_map(|of| of.get(p)).map(|part| part.w.len()).max().unwrap_or(0);
-        for first in (0..atoms).step_by(TILE) {
-            for (s, parts) in parts.iter().enumerate() {
-                let Some(part) = parts.get(p) else { continue };
-                let tile = Tile { part, atoms: first.min(part.w.len())..(first + TILE).min(part.w.len()) };
-                values[s] += loss.add(&tile, &theta[s], &mut gradients[s]);
-            }
-        }
+/// A loss on the measures of a block of searches.
+pub trait OnBlock {
+    /// ∫ l dF of some searches at their points, with the smooth part of the penalty; derivatives are added to `gradients`, as those
+    /// of [`RowLoss::add`].
+    fn add(&self, searches: &[usize], theta: &[Vec<f64>], gradients: &mut [Vec<f64>]) -> Vec<f64>;
+
+    /// The rows that a search lives on, by origin, where the loss goes back to them.
+    fn rows(&self, _search: usize) -> Vec<&Dataset> {
+        Vec::new()
     }
-    for (s, value) in values.iter_mut().enumerate() {
-        *value += loss.penalise(&theta[s], &mut gradients[s]);
-    }
-    values
 }
 
-/// The searches of a block, in unconstrained coordinates.
-struct Objective<'a, L> {
+/// Adds up the loss of every search over all atoms, tile by tile.
+struct ByTiles<'a, L> {
     loss: &'a L,
-    transform: &'a Transform,
     block: Vec<&'a Measure<'a>>,
 }
 
-impl<L: RowLoss> BatchObjective for Objective<'_, L> {
+impl<L: RowLoss> OnBlock for ByTiles<'_, L> {
+    fn add(&self, searches: &[usize], theta: &[Vec<f64>], gradients: &mut [Vec<f64>]) -> Vec<f64> {
+        let parts: Vec<Vec<Part>> = searches.iter().map(|&s| self.block[s].parts().collect()).collect();
+        let mut values = vec![0.0; searches.len()];
+        for p in 0..parts.iter().map(Vec::len).max().unwrap_or(0) {
+            let atoms = parts.iter().filter_map(|of| of.get(p)).map(|part| part.w.len()).max().unwrap_or(0);
+            for first in (0..atoms).step_by(TILE) {
+                for (s, parts) in parts.iter().enumerate() {
+                    let Some(part) = parts.get(p) else { continue };
+                    let tile =
+                        Tile { part, atoms: first.min(part.w.len())..(first + TILE).min(part.w.len()) };
+                    values[s] += self.loss.add(&tile, &theta[s], &mut gradients[s]);
+                }
+            }
+        }
+        for (s, value) in values.iter_mut().enumerate() {
+            *value += self.loss.penalise(&theta[s], &mut gradients[s]);
+        }
+        values
+    }
+}
+
+/// One search of a block by itself.
+struct One<'a> {
+    on: &'a dyn OnBlock,
+    search: usize,
+}
+
+impl OnBlock for One<'_> {
+    fn add(&self, searches: &[usize], theta: &[Vec<f64>], gradients: &mut [Vec<f64>]) -> Vec<f64> {
+        self.on.add(&vec![self.search; searches.len()], theta, gradients)
+    }
+}
+
+/// The searches of a block, in unconstrained coordinates.
+struct Objective<'a> {
+    on: &'a dyn OnBlock,
+    transform: &'a Transform,
+    /// H₀ of all searches, and of those that made their own.
+    shared: Option<&'a Cholesky>,
+    own: BTreeMap<usize, Cholesky>,
+}
+
+fn objective<'a>(
+    on: &'a dyn OnBlock,
+    transform: &'a Transform,
+    shared: Option<&'a Cholesky>,
+) -> Objective<'a> {
+    Objective { on, transform, shared, own: BTreeMap::new() }
+}
+
+impl Objective<'_> {
+    /// Values and derivatives at the points of some searches.
+    fn at(&self, searches: &[usize], u: &[Vec<f64>]) -> (Vec<f64>, Vec<Vec<f64>>) {
+        let theta: Vec<Vec<f64>> = u.iter().map(|u| self.transform.constrain(u).0).collect();
+        let mut by_theta: Vec<Vec<f64>> = theta.iter().map(|theta| vec![0.0; theta.len()]).collect();
+        let values = self.on.add(searches, &theta, &mut by_theta);
+        let pull_back = |(u, by_theta): (&Vec<f64>, &Vec<f64>)| {
+            let mut by_u = vec![0.0; u.len()];
+            self.transform.pull_back(u, by_theta, &mut by_u);
+            by_u
+        };
+        (values, u.iter().zip(&by_theta).map(pull_back).collect())
+    }
+}
+
+impl BatchObjective for Objective<'_> {
     fn p(&self) -> usize {
         self.transform.dim()
     }
@@ -183,18 +309,34 @@ impl<L: RowLoss> BatchObjective for Objective<'_, L> {
                 trial.seats.iter().enumerate().filter_map(move |(l, s)| Some((t, l, (*s)?)))
             })
             .collect();
-        let block: Vec<&Measure> = seated.iter().map(|&(_, _, search)| self.block[search]).collect();
+        let searches: Vec<usize> = seated.iter().map(|&(_, _, search)| search).collect();
         let u: Vec<Vec<f64>> = seated.iter().map(|&(t, lane, _)| trials[t].at.theta(lane, p)).collect();
-        let theta: Vec<Vec<f64>> = u.iter().map(|u| self.transform.constrain(u).0).collect();
-        let mut by_theta: Vec<Vec<f64>> = theta.iter().map(|theta| vec![0.0; theta.len()]).collect();
-        let values = add_up(self.loss, &block, &theta, &mut by_theta);
-        let mut gradient = vec![0.0; p];
+        let (values, gradients) = self.at(&searches, &u);
         for (i, (t, lane, _)) in seated.into_iter().enumerate() {
-            self.transform.pull_back(&u[i], &by_theta[i], &mut gradient);
             let at = &mut trials[t].at;
             at.values[lane] = values[i];
-            at.gradient.iter_mut().zip(&gradient).for_each(|(line, g)| line[lane] = *g);
+            at.gradient.iter_mut().zip(&gradients[i]).for_each(|(line, g)| line[lane] = *g);
         }
+    }
+
+    fn precondition(&mut self, searches: &[usize], _far: &[bool], v: &mut Array2<f64>) -> bool {
+        let Some(shared) = self.shared else { return false };
+        for (search, mut row) in searches.iter().zip(v.outer_iter_mut()) {
+            let solved = self.own.get(search).unwrap_or(shared).solve(&row.to_vec());
+            row.iter_mut().zip(solved).for_each(|(to, from)| *to = from);
+        }
+        true
+    }
+
+    fn renew(&mut self, search: usize, theta: &[f64], _far: bool) -> bool {
+        let factor = self.shared.and_then(|_| metric::hessian(self, search, theta));
+        let made = factor.is_some();
+        self.own.extend(factor.map(|factor| (search, factor)));
+        made
+    }
+
+    fn renewal_cost(&self) -> f64 {
+        2.0 * self.p() as f64
     }
 }
 
@@ -209,19 +351,19 @@ impl<L: RowLoss> Model for Rows<L> {
 
     fn loss(&self, theta: &[f64], f: &Measure) -> f64 {
         let mut gradient = [vec![0.0; theta.len()]];
-        add_up(&self.loss, &[f], &[theta.to_vec()], &mut gradient)[0] + self.kinks(theta)
+        self.loss.on(&[f]).add(&[0], &[theta.to_vec()], &mut gradient)[0] + self.kinks(theta)
     }
 
     fn gradient(&self, theta: &[f64], f: &Measure) -> Option<Vec<f64>> {
         let mut gradient = [vec![0.0; theta.len()]];
-        add_up(&self.loss, &[f], &[theta.to_vec()], &mut gradient);
+        self.loss.on(&[f]).add(&[0], &[theta.to_vec()], &mut gradient);
         let [mut gradient] = gradient;
         let (kink, len) = self.loss.kink();
         gradient[..len].iter_mut().zip(theta).for_each(|(g, t)| *g += kink * t.signum());
         // A simplex has no derivatives entry by entry.
         for block in self.blocks() {
             match block.support {
-                Support::Real | Support::Location | Support::Ordered => {}
+                Support::Real | Support::Location | Support::Unit | Support::Ordered => {}
                 Support::Positive | Support::Scale => block.range.for_each(|j| gradient[j] /= theta[j]),
                 Support::Simplex => return None,
             }
@@ -235,10 +377,22 @@ impl<L: RowLoss> Model for Rows<L> {
 
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
         let transform = Transform::new(self.blocks());
-        let block = searches.iter().map(|s| s.f).collect();
+        let block: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
+        let on = self.loss.on(&block);
         let starts = searches.iter().map(|s| transform.unconstrain(&s.start)).collect();
-        let mut objective = Objective { loss: &self.loss, transform: &transform, block };
-        let minima = lbfgs::minimise_block(&mut objective, starts, &self.settings());
+        let shared = self.loss.metric().zip(block.first());
+        let shared = shared.and_then(|(metric, f)| metric.get(self, &transform, f.observed()));
+        let mut objective = objective(on.as_ref(), &transform, shared);
+        let settings = self.settings();
+        let first =
+            Settings { max_iterations: settings.max_iterations.min(self.loss.patience()), ..self.settings() };
+        let finish =
+            |(search, minimum): (usize, Minimum)| self.loss.finish(on.as_ref(), search, &transform, minimum);
+        let minima = lbfgs::minimise_block(&mut objective, starts, &first);
+        let mut minima: Vec<Minimum> = minima.into_iter().enumerate().map(finish).collect();
+        if first.max_iterations < settings.max_iterations {
+            self.go_on(on.as_ref(), &transform, &settings, &mut minima);
+        }
         let constrain = |minimum: Minimum| {
             let theta = transform.constrain(&minimum.theta).0;
             let finite = theta.iter().all(|t| t.is_finite());
@@ -260,13 +414,8 @@ impl<L: RowLoss> Model for Rows<L> {
         if !self.is_likelihood() {
             return false;
         }
-        let f = Measure::weighted(at, vec![1.0; at.n()]);
-        let mut unused = vec![0.0; theta.len()];
-        for part in f.parts() {
-            for (k, out) in out.iter_mut().enumerate() {
-                *out = -self.loss.add(&Tile { part: &part, atoms: k..k + 1 }, theta, &mut unused);
-            }
-        }
+        self.loss.losses(theta, at, out);
+        out.iter_mut().for_each(|out| *out = -*out);
         true
     }
 
@@ -288,6 +437,17 @@ impl<L: RowLoss> Model for Rows<L> {
             }
             None => false,
         })
+    }
+
+    fn predicted(&self) -> Vec<String> {
+        self.loss.predicted().map_or_else(|| expectation(self), |name| vec![name])
+    }
+
+    fn predict(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        match self.loss.predicted() {
+            Some(_) => self.loss.predict(theta, at, out),
+            None => self.mean(theta, at, out),
+        }
     }
 
     fn response(&self) -> Option<Response> {
@@ -334,11 +494,7 @@ impl<L: RowLoss> Joint for RowJoint<'_, L> {
         let loss = &self.model.loss;
         let (mut of_rows, mut of_penalty) = (vec![0.0; theta.len()], vec![0.0; theta.len()]);
         let penalty = loss.penalise(theta, &mut of_penalty);
-        let sum = self.f.parts().map(|part| {
-            let atoms = 0..part.w.len();
-            loss.add(&Tile { part: &part, atoms }, theta, &mut of_rows)
-        });
-        let sum: f64 = sum.sum();
+        let sum = loss.sum(&self.f, theta, &mut of_rows);
         let (kink, len) = loss.kink();
         // A flat prior on log θ is 1/θ on θ.
         let positive = self.blocks().into_iter().filter(|b| b.support.is_positive());

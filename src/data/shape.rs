@@ -1,0 +1,247 @@
+//! What expressions make of a table before it is prepared: new columns, and fewer rows. A value that can be applied to any table
+//! with the same columns.
+
+use std::collections::BTreeMap;
+
+use super::formula::Formula;
+use super::table::{Kind, Levels, Table};
+use crate::config::InOrder;
+use crate::expression::{
+    Columns, Compiler, Fault, Kind as Part, Leaf, Meaning, Node, Operator, Prepared, Program, Scope, Value,
+    parse,
+};
+
+/// What is wrong with an expression: its key below `data`, and where.
+pub type ShapeFault = (String, Fault);
+
+/// Columns by expressions, and which rows are kept.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    /// Key, name and expression of every new column.
+    columns: Vec<(String, String, Node)>,
+    filter: Option<Node>,
+    pub formula: Option<Formula>,
+}
+
+impl Shape {
+    pub fn new(
+        derive: &InOrder<String>,
+        filter: Option<&str>,
+        formula: Option<&str>,
+    ) -> Result<Shape, Vec<ShapeFault>> {
+        let mut faults = Vec::new();
+        let mut shape = Shape::default();
+        for (name, text) in &derive.0 {
+            let key = format!("derive.{name}");
+            match parse(text) {
+                Ok(node) => shape.columns.push((key, name.clone(), node)),
+                Err(fault) => faults.push((key, fault)),
+            }
+        }
+        let mut say = |key: &str, fault: Fault| faults.push((key.to_owned(), fault));
+        shape.filter = filter.and_then(|text| parse(text).map_err(|fault| say("filter", fault)).ok());
+        shape.formula =
+            formula.and_then(|text| Formula::new(text).map_err(|fault| say("formula", fault)).ok());
+        let of_formula = shape.formula.iter().flat_map(Formula::numeric);
+        shape.columns.extend(of_formula.map(|(name, node)| ("formula".to_owned(), name, node)));
+        if faults.is_empty() { Ok(shape) } else { Err(faults) }
+    }
+
+    /// Whether a column is made by an expression.
+    pub fn makes(&self, name: &str) -> bool {
+        self.columns.iter().any(|(_, derived, _)| derived == name)
+    }
+
+    pub fn drops_rows(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    /// The columns of the file that expressions name: those compared with texts, and the others.
+    pub fn reads(&self) -> (Vec<String>, Vec<String>) {
+        let (mut texts, mut all) = (Vec::new(), Vec::new());
+        for node in self.columns.iter().map(|(.., node)| node).chain(&self.filter) {
+            collect(node, &mut Vec::new(), &mut texts, &mut all);
+        }
+        let (raw, forced) = self.formula.as_ref().map(Formula::raw_columns).unwrap_or_default();
+        all.extend(raw);
+        texts.extend(forced);
+        all.retain(|name| !texts.contains(name) && !self.makes(name));
+        texts.retain(|name| !self.makes(name));
+        (texts, all)
+    }
+
+    /// The table with its new columns, and without the rows that are left out.
+    pub fn apply(&self, mut table: Table) -> Result<Table, ShapeFault> {
+        for (key, name, node) in &self.columns {
+            let (kind, cells) = self.column(&table, name, node).map_err(|fault| (key.clone(), fault))?;
+            add_column(&mut table, name, kind, &cells);
+        }
+        let Some(filter) = &self.filter else { return Ok(table) };
+        let keep = evaluate(&table, filter).map_err(|fault| ("filter".to_owned(), fault))?;
+        let (Kind::Number, keep) = keep else {
+            let fault = Fault::new(filter.span.clone(), "expected a condition, and this is a text");
+            return Err(("filter".to_owned(), fault));
+        };
+        let width = table.width();
+        let rows: Vec<usize> = (0..table.rows()).filter(|&i| keep[i] != 0.0 && !keep[i].is_nan()).collect();
+        if rows.is_empty() && table.rows() > 0 {
+            let fault = Fault::new(filter.span.clone(), "holds in no row of the data");
+            return Err(("filter".to_owned(), fault));
+        }
+        for (to, &from) in rows.iter().enumerate() {
+            table.cells.copy_within(from * width..(from + 1) * width, to * width);
+        }
+        table.truncate(rows.len());
+        Ok(table)
+    }
+
+    fn column(&self, table: &Table, name: &str, node: &Node) -> Result<(Kind, Vec<f64>), Fault> {
+        if table.header.names.iter().any(|known| known == name) {
+            let message = format!("the data have a column \"{name}\" already");
+            return Err(Fault::new(node.span.clone(), message));
+        }
+        evaluate(table, node)
+    }
+}
+
+/// Names in an expression, definitions aside: those compared with a text, and all of them.
+fn collect(node: &Node, defined: &mut Vec<String>, texts: &mut Vec<String>, all: &mut Vec<String>) {
+    match &node.kind {
+        Part::Name(name) if !defined.contains(name) && !all.contains(name) => all.push(name.clone()),
+        Part::Call(name, nodes) if name == "if" && nodes.len() == 3 => {
+            mark(&nodes[1], &nodes[2], texts);
+            nodes.iter().for_each(|node| collect(node, defined, texts, all));
+        }
+        Part::Call(_, nodes) | Part::List(nodes) => {
+            nodes.iter().for_each(|node| collect(node, defined, texts, all))
+        }
+        Part::Minus(inner) | Part::Not(inner) => collect(inner, defined, texts, all),
+        Part::Pair(operator, a, b) => {
+            if matches!(operator, Operator::Equal | Operator::Different) {
+                mark(a, b, texts);
+            }
+            collect(a, defined, texts, all);
+            collect(b, defined, texts, all);
+        }
+        Part::Let(name, value, body) => {
+            collect(value, defined, texts, all);
+            defined.push(name.clone());
+            collect(body, defined, texts, all);
+            defined.pop();
+        }
+        Part::Name(_) | Part::Number(_) | Part::Text(_) => {}
+    }
+}
+
+/// A name beside a text is one of a column of texts.
+fn mark(a: &Node, b: &Node, texts: &mut Vec<String>) {
+    for (one, other) in [(a, b), (b, a)] {
+        if let (Part::Name(name), Part::Text(_)) = (&one.kind, &other.kind) {
+            texts.push(name.clone());
+        }
+    }
+}
+
+impl Columns for Table {
+    fn n(&self) -> usize {
+        self.rows()
+    }
+
+    fn cell(&self, i: usize, j: usize) -> f64 {
+        self.cells[i * self.width() + j]
+    }
+}
+
+fn evaluate(table: &Table, node: &Node) -> Result<(Kind, Vec<f64>), Fault> {
+    let meaning = |(j, kind): (usize, &Kind)| match kind {
+        Kind::Number => Meaning::Number(Leaf::Column(j)),
+        Kind::Levels(levels) => Meaning::Text(Leaf::Column(j), levels.names().to_vec()),
+    };
+    let names: BTreeMap<String, Meaning> =
+        table.names.iter().cloned().zip(table.kinds.iter().enumerate().map(meaning)).collect();
+    let scope = Scope { names, covariates: Vec::new(), known: "a column of the data or a constant" };
+    let mut compiler = Compiler::new(&scope);
+    let (root, kind) = match compiler.value(node)? {
+        Value::Text { code, levels } => {
+            let mut known = Levels::default();
+            for level in &levels {
+                known.code(level.as_bytes());
+            }
+            (code, Kind::Levels(known))
+        }
+        value => (value.scalar(&node.span, "expected a single number")?, Kind::Number),
+    };
+    let program = Program::new(compiler.tape, vec![root]);
+    let mut cells = vec![0.0; table.rows()];
+    program.each_row(0, &[], &Prepared::new(&program, table, None), &mut cells);
+    Ok((kind, cells))
+}
+
+/// To the right of the others.
+fn add_column(table: &mut Table, name: &str, kind: Kind, cells: &[f64]) {
+    let (width, wider) = (table.width(), table.width() + 1);
+    let mut all = std::mem::take(&mut table.cells);
+    all.resize(cells.len() * wider, 0.0);
+    for (i, &cell) in cells.iter().enumerate().rev() {
+        all.copy_within(i * width..(i + 1) * width, i * wider);
+        all[i * wider + width] = cell;
+    }
+    table.cells = all;
+    table.places.push(table.header.width());
+    table.header.names.push(name.to_owned());
+    table.names.push(name.to_owned());
+    table.kinds.push(kind);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::{Categorical, Rules, read};
+    use super::*;
+
+    fn shaped(derive: &[(&str, &str)], filter: Option<&str>) -> Result<Table, ShapeFault> {
+        let derive =
+            InOrder(derive.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect());
+        let shape = Shape::new(&derive, filter, None).map_err(|mut faults| faults.remove(0))?;
+        let (texts, _) = shape.reads();
+        let rules =
+            Rules { categorical: Categorical::Columns(texts), missing: vec!["?".into()], ..Rules::default() };
+        shape.apply(
+            read(&b"age,w,region\n17,60,north\n30,80,south\n?,70,north\n45,90,north\n"[..], "t", &rules)
+                .unwrap(),
+        )
+    }
+
+    #[test]
+    fn columns_are_made_in_order_and_rows_left_out() {
+        let derive = [("half", "age/2"), ("quarter", "half/2"), ("old", "if(age > 40, 'yes', 'no')")];
+        let table = shaped(&derive, Some("age >= 18 and region == 'north'")).unwrap();
+        assert_eq!(table.names, ["age", "w", "region", "half", "quarter", "old"]);
+        assert_eq!(table.rows(), 1);
+        assert_eq!(table.column(4).collect::<Vec<_>>(), [11.25]);
+        let Kind::Levels(levels) = &table.kinds[5] else { panic!("a column of text") };
+        assert_eq!(levels.names()[table.column(5).next().unwrap() as usize], "yes");
+        // A comparison with a missing value does not hold.
+        assert_eq!(shaped(&[], Some("age < 100")).unwrap().rows(), 3);
+        assert_eq!(shaped(&[], Some("age != 30")).unwrap().rows(), 2);
+        assert_eq!(shaped(&[], Some("region != 'north'")).unwrap().rows(), 1);
+    }
+
+    #[test]
+    fn mistakes_are_pointed_at() {
+        for (derive, filter, key, at, says) in [
+            (("z", "agee*2"), None, "derive.z", 0, "did you mean `age`?"),
+            (("z", "1 +"), None, "derive.z", 3, "found the end"),
+            (("age", "1"), None, "derive.age", 0, "already"),
+            (("z", "w"), Some("z >"), "filter", 3, "found the end"),
+            (("z", "w"), Some("region > 'a'"), "filter", 0, "compared by `==` and `!=` only"),
+            (("z", "w"), Some("w > 1000"), "filter", 0, "holds in no row"),
+            (("z", "w"), Some("'north'"), "filter", 0, "this is a text"),
+        ] {
+            let (found, fault) = shaped(&[derive], filter).unwrap_err();
+            assert!(
+                found == key && fault.span.start == at && fault.message.contains(says),
+                "{found}: {fault}"
+            );
+        }
+    }
+}
