@@ -35,6 +35,11 @@ pub enum Texts {
 }
 
 impl InOrder<Texts> {
+    /// With dotted names instead of tables within tables: as a file it keeps its order.
+    pub fn flat(&self) -> InOrder<Texts> {
+        InOrder(self.texts().into_iter().map(|(name, text)| (name, Texts::Text(text.to_owned()))).collect())
+    }
+
     /// All texts, with their dotted names.
     pub fn texts(&self) -> Vec<(String, &str)> {
         let mut found = Vec::new();

@@ -7,8 +7,7 @@ use super::formula::Formula;
 use super::table::{Kind, Levels, Table};
 use crate::config::InOrder;
 use crate::expression::{
-    Columns, Compiler, Fault, Kind as Part, Leaf, Meaning, Node, Operator, Prepared, Program, Scope, Value,
-    parse,
+    Columns, Compiler, Fault, Kind as Part, Leaf, Meaning, Node, Prepared, Program, Scope, Value, parse,
 };
 
 /// What is wrong with an expression: its key below `data`, and where.
@@ -116,10 +115,8 @@ fn collect(node: &Node, defined: &mut Vec<String>, texts: &mut Vec<String>, all:
             nodes.iter().for_each(|node| collect(node, defined, texts, all))
         }
         Part::Minus(inner) | Part::Not(inner) => collect(inner, defined, texts, all),
-        Part::Pair(operator, a, b) => {
-            if matches!(operator, Operator::Equal | Operator::Different) {
-                mark(a, b, texts);
-            }
+        Part::Pair(_, a, b) => {
+            mark(a, b, texts);
             collect(a, defined, texts, all);
             collect(b, defined, texts, all);
         }
@@ -159,7 +156,12 @@ fn evaluate(table: &Table, node: &Node) -> Result<(Kind, Vec<f64>), Fault> {
     };
     let names: BTreeMap<String, Meaning> =
         table.names.iter().cloned().zip(table.kinds.iter().enumerate().map(meaning)).collect();
-    let scope = Scope { names, covariates: Vec::new(), known: "a column of the data or a constant" };
+    let scope = Scope {
+        names,
+        covariates: Vec::new(),
+        known: "a column of the data or a constant",
+        hints: table.header.names.clone(),
+    };
     let mut compiler = Compiler::new(&scope);
     let (root, kind) = match compiler.value(node)? {
         Value::Text { code, levels } => {

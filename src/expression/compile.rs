@@ -1,6 +1,6 @@
 //! From a tree to a tape: names are looked up, shapes checked, vectors written out entry by entry.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::PI;
 
 use super::Fault;
@@ -29,6 +29,8 @@ pub struct Scope {
     pub covariates: Vec<usize>,
     /// What an unknown name may be, in words.
     pub known: &'static str,
+    /// Names that could have been meant, beside those above.
+    pub hints: Vec<String>,
 }
 
 /// What a part of an expression is.
@@ -153,7 +155,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn unknown(&self, name: &str, span: &Span) -> Fault {
-        let names = self.scope.names.keys().map(String::as_str);
+        let names = self.scope.names.keys().chain(&self.scope.hints).map(String::as_str);
         let defined = self.defined.iter().map(|(name, _)| name.as_str());
         let hint = match nearest(name, defined.chain(names).chain(["pi"])) {
             Some(near) => format!("; did you mean `{near}`?"),
@@ -167,7 +169,9 @@ impl<'a> Compiler<'a> {
 
     /// The names that there are, if they are few.
     fn listed(&self) -> String {
-        let names: Vec<&str> = self.scope.names.keys().map(String::as_str).collect();
+        let names: BTreeSet<&str> =
+            self.scope.names.keys().chain(&self.scope.hints).map(String::as_str).collect();
+        let names: Vec<&str> = names.into_iter().collect();
         if names.is_empty() || names.len() > 12 {
             String::new()
         } else {

@@ -120,8 +120,16 @@ impl Tape {
         self.push(Op::Unary(op, a))
     }
 
+    /// What changes nothing is left out.
     pub fn binary(&mut self, op: Binary, a: Id, b: Id) -> Id {
-        self.push(Op::Binary(op, a, b))
+        let is = |id: Id, value: f64| self.ops[id] == Op::Constant(value.to_bits());
+        match op {
+            Binary::Mul | Binary::Div if is(b, 1.0) => a,
+            Binary::Add | Binary::Sub if is(b, 0.0) => a,
+            Binary::Mul if is(a, 1.0) => b,
+            Binary::Add if is(a, 0.0) => b,
+            _ => self.push(Op::Binary(op, a, b)),
+        }
     }
 
     pub fn margin(&mut self, coefficients: Vec<Id>) -> Id {

@@ -51,7 +51,12 @@ fn scope() -> Scope {
         ("both".to_owned(), Meaning::Two("a column and a parameter".into())),
     ]);
     (1..=3).for_each(|k| drop(names.insert(format!("v.{k}"), Meaning::Number(Leaf::Parameter(k)))));
-    Scope { names, covariates: vec![0, 1, 2], known: "a column, a parameter or a constant" }
+    Scope {
+        names,
+        covariates: vec![0, 1, 2],
+        known: "a column, a parameter or a constant",
+        hints: Vec::new(),
+    }
 }
 
 const THETA: [f64; 7] = [0.7, 0.3, -1.1, 1.9, 0.25, -0.4, 0.8];

@@ -62,5 +62,10 @@ fn scope(parameters: &[String]) -> Scope {
     for (head, entries) in vectors {
         names.entry(head.to_owned()).or_insert(Meaning::Vector(entries));
     }
-    Scope { names, covariates: Vec::new(), known: "a parameter, a quantity derived before or a constant" }
+    Scope {
+        names,
+        covariates: Vec::new(),
+        known: "a parameter, a quantity derived before or a constant",
+        hints: Vec::new(),
+    }
 }

@@ -60,10 +60,11 @@ impl Study {
 
     fn ready(
         document: Document,
-        experiment: Experiment,
+        mut experiment: Experiment,
         sources: Arc<Sources>,
         search: SearchPath,
     ) -> Result<Study> {
+        experiment.derived = experiment.derived.flat();
         let inputs = sources.inputs.clone();
         let (first, settings, first_setting) = (Mutex::default(), Vec::new(), Mutex::default());
         let mut study = Study {

@@ -175,13 +175,13 @@ fn wrong_formulas_filters_and_columns_are_pointed_at() {
         (r#"formula = "out ~ age +""#, 11, "expected a column"),
         (r#"formula = "out ~ agee""#, 6, "did you mean \"age\"?"),
         (r#"formula = "out ~ age / hours""#, 10, "nested terms are not known"),
-        (r#"formula = "out ~ C(region, ref='west')""#, 22, "has no level 'west'"),
+        (r#"formula = "out ~ C(region, ref='west')""#, 20, "has no level 'west'"),
         (r#"formula = "out ~ I(age^2""#, 13, "expected `)` to close `I(`"),
         (r#"formula = "out ~ log(agee)""#, 10, "did you mean `age`?"),
         (r#"formula = "out ~ age ~ hours""#, 10, "expected `+`, `-`, `:`, `*` or the end"),
         (r#"filter = "age >""#, 5, "found the end"),
         (r#"filter = "aage > 3""#, 0, "did you mean `age`?"),
-        (r#"filter = "region > 'a'""#, 0, "is not a column of the data or a constant"),
+        (r#"filter = "region > 'a'""#, 0, "texts can be compared by `==` and `!=` only"),
         (r#"filter = "age > 1000""#, 0, "holds in no row of the data"),
         (r#"derive = { z = "age +" }"#, 5, "found the end"),
         (r#"derive = { age = "hours" }"#, 0, "already"),
@@ -306,11 +306,13 @@ fn the_page_on_losses_can_be_followed() {
         }
     }
     assert_eq!((files, commands), (4, 5));
-    // The house with the vineyard does not decide: a square metre is worth about two, and not seven.
-    let summary = place.read("runs/robust/summary.csv");
-    let line = summary.lines().find(|line| line.contains("beta.size")).unwrap();
-    let mean: f64 = line.split(',').nth(1).unwrap().parse().unwrap();
-    assert!((1.0..4.0).contains(&mean), "{line}");
+    // The house with the vineyard does not decide: a square metre is worth about three in most draws, and not ten.
+    let samples = place.read("runs/robust/samples.csv");
+    let at = samples.lines().next().unwrap().split(',').position(|name| name == "beta.size").unwrap();
+    let mut slopes: Vec<f64> =
+        samples.lines().skip(1).map(|line| line.split(',').nth(at).unwrap().parse().unwrap()).collect();
+    slopes.sort_by(f64::total_cmp);
+    assert!((2.0..4.0).contains(&slopes[slopes.len() / 2]), "{}", slopes[slopes.len() / 2]);
     assert!(
         place
             .read("runs/pumps/samples.csv")

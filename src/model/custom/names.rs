@@ -73,5 +73,6 @@ pub fn scope(data: &Dataset, blocks: &[Block], names: &[String]) -> Scope {
         names: known,
         covariates: (0..d).collect(),
         known: "a column of the data, a parameter or a constant",
+        hints: Vec::new(),
     }
 }
