@@ -186,12 +186,12 @@ mod tests {
             let by_theta: Vec<f64> = theta.iter().zip(c).map(|(t, c)| 2.0 * c * t).collect();
             let mut by_u = [0.0; 3];
             t.pull_back_density(&u, &by_theta, &mut by_u);
-            for i in 0..3 {
+            for (i, by_u) in by_u.iter().enumerate() {
                 let moved = |by: f64| {
                     value(&std::array::from_fn::<f64, 3, _>(|k| u[k] + if k == i { by } else { 0.0 }))
                 };
                 let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-                assert!((slope - by_u[i]).abs() < 1e-7, "{slope} {}", by_u[i]);
+                assert!((slope - by_u).abs() < 1e-7, "{slope} {by_u}");
             }
         }
     }
