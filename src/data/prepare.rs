@@ -395,7 +395,8 @@ impl Chosen {
             return Err(Error::input(format!("`data.weight`: column \"{name}\" holds text, not numbers")));
         }
         let is_event = |v: f64| v == 0.0 || v == 1.0;
-        let rules: [(&str, Option<usize>, &str, &dyn Fn(f64) -> bool); 3] = [
+        type Rule<'a> = (&'a str, Option<usize>, &'a str, &'a dyn Fn(f64) -> bool);
+        let rules: [Rule; 3] = [
             ("event", event, "0 or 1", &is_event),
             ("offset", offset, "a number", &f64::is_finite),
             ("exposure", exposure, "above 0", &|v| v > 0.0 && v.is_finite()),

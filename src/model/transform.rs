@@ -188,6 +188,33 @@ mod tests {
         ])
     }
 
+    /// Cut points come back, their order kept, and derivatives of f(θ) = Σ cᵢ θᵢ² and of the Jacobian are pulled back.
+    #[test]
+    fn cut_points_stay_in_order() {
+        let t = Transform::new(vec![Block { name: "cut".into(), range: 0..3, support: Support::Ordered }]);
+        let c = [0.7, -1.3, 2.0];
+        let value = |u: &[f64]| {
+            let (theta, log_jacobian) = t.constrain(u);
+            theta.iter().zip(c).map(|(t, c)| c * t * t).sum::<f64>() + log_jacobian
+        };
+        for u in [[0.0, 0.0, 0.0], [-1.0, 0.4, -2.0]] {
+            let (theta, _) = t.constrain(&u);
+            assert!(
+                theta.is_sorted() && t.unconstrain(&theta).iter().zip(u).all(|(a, b)| (a - b).abs() < 1e-12)
+            );
+            let by_theta: Vec<f64> = theta.iter().zip(c).map(|(t, c)| 2.0 * c * t).collect();
+            let mut by_u = [0.0; 3];
+            t.pull_back_density(&u, &by_theta, &mut by_u);
+            for (i, by_u) in by_u.iter().enumerate() {
+                let moved = |by: f64| {
+                    value(&std::array::from_fn::<f64, 3, _>(|k| u[k] + if k == i { by } else { 0.0 }))
+                };
+                let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+                assert!((slope - by_u).abs() < 1e-7, "{slope} {by_u}");
+            }
+        }
+    }
+
     const D: usize = 12;
     const POINTS: [[f64; D]; 4] = [
         [0.0; D],

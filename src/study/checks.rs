@@ -88,10 +88,9 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         let message = "`data.split.stratify` shares out rows by class, and `data.cluster` keeps clusters whole: choose one";
         say("data.split.stratify", message.into());
     }
-    if let Some(given) = data.split.as_ref().and_then(|split| split.given()) {
-        if given.column.is_some() == given.file.is_some() {
-            say("data.split", "`data.split` needs one of `column` and `file`".into());
-        }
+    let given = data.split.as_ref().and_then(|split| split.given());
+    if given.is_some_and(|given| given.column.is_some() == given.file.is_some()) {
+        say("data.split", "`data.split` needs one of `column` and `file`".into());
     }
     if data.comment.as_ref().is_some_and(|c| c.len() != 1) {
         say("data.comment", "`data.comment` must be one ASCII character".into());

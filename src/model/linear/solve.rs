@@ -35,6 +35,9 @@ pub struct Problem<'a> {
     weight: f64,
 }
 
+/// A value with its gradient.
+type Height = (f64, Vec<f64>);
+
 pub struct Solution {
     pub theta: Vec<f64>,
     pub value: f64,
@@ -140,7 +143,7 @@ impl<'a> Problem<'a> {
     }
 
     /// ½ aᵀSa − bᵀa + σ² Σ penalty, without kinks, and its gradient.
-    fn smooth(&self, sigma2: f64, a: &[f64]) -> (f64, Vec<f64>) {
+    fn smooth(&self, sigma2: f64, a: &[f64]) -> Height {
         let vector = Array1::from(a.to_vec());
         let product = self.s.dot(&vector);
         let mut gradient: Vec<f64> = product.iter().zip(&self.b).map(|(s, b)| s - b).collect();
@@ -180,7 +183,7 @@ impl<'a> Problem<'a> {
         Some(ROUNDS)
     }
 
-    fn newton(&self, sigma2: f64, a: &[f64], gradient: &[f64]) -> Option<(Vec<f64>, (f64, Vec<f64>))> {
+    fn newton(&self, sigma2: f64, a: &[f64], gradient: &[f64]) -> Option<(Vec<f64>, Height)> {
         let h = |j: usize| {
             let (scale, step) = (self.scale(j), 1e-6);
             let slope = |a: f64| self.majorant(sigma2, j, a) * a;

@@ -129,7 +129,8 @@ impl<'a> Lines<'a> {
             let left = norm(&row);
             if self.weights[i] > 0.0 && left > DEPENDENT * length {
                 row.iter_mut().for_each(|r| *r /= left);
-                (basis.push(i), q.push(row));
+                basis.push(i);
+                q.push(row);
             }
             if basis.len() == p {
                 return Some(basis);
@@ -323,21 +324,21 @@ impl<'l, 'a> Edge<'l, 'a> {
     fn go(&mut self, q: f64, k: usize, side: f64, entering: usize, stop: f64, steps: &[f64]) {
         let leaving = self.basis[k];
         self.add(entering, -self.slope(q, entering));
-        for i in 0..steps.len() {
+        for (i, &step) in steps.iter().enumerate() {
             if self.met[i] {
                 continue;
             }
             let before = self.residuals[i];
-            if i != entering && before * steps[i] < 0.0 && -before / steps[i] <= stop {
+            if i != entering && before * step < 0.0 && -before / step <= stop {
                 let (above, below) = self.lines.sides(q, i);
-                self.residuals[i] = before + stop * steps[i];
+                self.residuals[i] = before + stop * step;
                 // Rounding must not leave it on the side that it came from.
                 if self.residuals[i] * before >= 0.0 {
                     self.residuals[i] = -before.signum() * f64::MIN_POSITIVE;
                 }
                 self.add(i, -before.signum() * (above + below));
             } else {
-                let after = before + stop * steps[i];
+                let after = before + stop * step;
                 self.residuals[i] =
                     if after * before < 0.0 { before.signum() * f64::MIN_POSITIVE } else { after };
             }
