@@ -131,11 +131,17 @@ impl Formula {
         levels: &dyn Fn(usize) -> Vec<(String, usize)>,
     ) -> Result<Vec<DesignColumn>, Fault> {
         let mut design = Vec::new();
+        // Without an intercept the first column of text has all its dummies, and the others have not, as in R.
+        let mut whole = !self.has_intercept();
+        let is_text =
+            |k: usize| table.find(self.factors[k].column()).is_ok_and(|j| table.kinds[j] != Kind::Number);
         for term in self.terms.iter().filter(|term| !term.is_empty()) {
             let mut products = vec![DesignColumn { name: String::new(), parts: Vec::new() }];
             for &k in term {
                 let alone: Term = term.iter().copied().filter(|other| *other != k).collect();
-                let choices = self.coded(k, self.terms.contains(&alone), table, levels)?;
+                let first = is_text(k) && std::mem::take(&mut whole);
+                let contrasts = !first && (alone.is_empty() || self.terms.contains(&alone));
+                let choices = self.coded(k, contrasts, table, levels)?;
                 // The first factor varies fastest, as in R.
                 products = choices
                     .iter()
@@ -147,7 +153,8 @@ impl Formula {
         if self.rest {
             let named: Vec<&str> = self.factors.iter().chain(&self.response).map(Factor::column).collect();
             for j in (0..table.width()).filter(|&j| !named.contains(&table.names[j].as_str())) {
-                design.extend(choices(table, j, &levels(j), None, self.has_intercept()));
+                let first = table.kinds[j] != Kind::Number && std::mem::take(&mut whole);
+                design.extend(choices(table, j, &levels(j), None, !first));
             }
         }
         Ok(design)

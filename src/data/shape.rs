@@ -204,7 +204,8 @@ mod tests {
         let derive =
             InOrder(derive.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect());
         let shape = Shape::new(&derive, filter, None).map_err(|mut faults| faults.remove(0))?;
-        let (texts, _) = shape.reads();
+        let (mut texts, _) = shape.reads();
+        texts.push("region".into());
         let rules =
             Rules { categorical: Categorical::Columns(texts), missing: vec!["?".into()], ..Rules::default() };
         shape.apply(

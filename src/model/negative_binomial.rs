@@ -29,6 +29,8 @@ pub struct NegativeBinomial {
 const LONGEST: usize = 1000;
 /// r from which Stirling's series of log Γ has all digits.
 const LARGE: f64 = 30.0;
+/// αμ below which the difference to Poisson's loss is none of its digits.
+const POISSON: f64 = 1e-17;
 /// Beyond this mean counts are normal to more digits than a count has.
 const LARGEST_MEAN: f64 = 1e15;
 
@@ -47,6 +49,11 @@ impl At {
     fn rising(&self, y: f64) -> [f64; 2] {
         if let Some(sums) = self.sums.get(y as usize) {
             return *sums;
+        }
+        // So near to Poisson's that the sum is its first term.
+        if self.alpha * y < POISSON {
+            let sum = 0.5 * self.alpha * y * (y - 1.0);
+            return [sum, sum];
         }
         // The first factors one by one, so that the rest are large.
         let first = (LARGE - 1.0 / self.alpha).ceil().clamp(0.0, y);
@@ -90,13 +97,18 @@ impl Law for NegativeBinomial {
     fn loss(&self, at: &At, of: Outcome, eta: &[f64], by_eta: &mut [f64], by_phi: &mut [f64]) -> f64 {
         let (alpha, mean) = (at.alpha, libm::exp(eta[0]));
         let [sum, slope] = at.rising(of.y);
-        let log =
-            if alpha * mean < f64::INFINITY { libm::log1p(alpha * mean) } else { libm::log(alpha) + eta[0] };
+        let log = match alpha * mean {
+            _ if alpha == 0.0 => 0.0,
+            finite if finite < f64::INFINITY => libm::log1p(finite),
+            _ => libm::log(alpha) + eta[0],
+        };
         let share = mean / (1.0 + alpha * mean);
         let share = if share.is_nan() { 1.0 / alpha } else { share };
+        // log(1 + αμ)/α, which at α = 0 is μ: α may have become too small to be divided by.
+        let rate = if alpha * mean < POISSON || alpha == 0.0 { mean } else { log / alpha };
         by_eta[0] = (1.0 + alpha * of.y) * share - of.y;
-        by_phi[0] = (1.0 + alpha * of.y) * share - log / alpha - slope;
-        (1.0 / alpha + of.y) * log - of.y * eta[0] - sum
+        by_phi[0] = (1.0 + alpha * of.y) * share - rate - slope;
+        rate + of.y * log - of.y * eta[0] - sum
     }
 
     fn carrier(&self, of: Outcome) -> f64 {
@@ -109,8 +121,10 @@ impl Law for NegativeBinomial {
 
     /// A Poisson count whose mean is a gamma variate.
     fn sample(&self, at: &At, eta: &[f64], rng: &mut Rng) -> f64 {
-        let scale = libm::exp(eta[0]) * at.alpha;
-        let mean = rand_distr::Gamma::new(1.0 / at.alpha, scale).map_or(0.0, |gamma| gamma.sample(rng));
+        let mean = libm::exp(eta[0]);
+        let gamma = rand_distr::Gamma::new(1.0 / at.alpha, mean * at.alpha);
+        // A gamma variate of a shape too large to be made is its mean.
+        let mean = gamma.map_or(mean, |gamma| gamma.sample(rng));
         rand_distr::Poisson::new(mean.min(LARGEST_MEAN)).map_or(0.0, |poisson| poisson.sample(rng))
     }
 

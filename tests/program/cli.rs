@@ -422,7 +422,9 @@ fn collect_keys(value: &toml::Value, out: &mut BTreeSet<String>) {
         toml::Value::Table(table) => {
             out.extend(table.keys().cloned());
             // Below these, keys are names of the user's own: classes, blocks, columns.
-            let own = |key: &str| matches!(key, "classes" | "init" | "response");
+            let own = |key: &str| {
+                matches!(key, "classes" | "init" | "response" | "parameters" | "derived" | "derive")
+            };
             table.iter().filter(|(key, _)| !own(key)).for_each(|(_, v)| collect_keys(v, out));
         }
         toml::Value::Array(list) => list.iter().for_each(|v| collect_keys(v, out)),

@@ -13,6 +13,8 @@ const MARKER: &str =
 struct Reference<'a> {
     schema: &'a Value,
     out: String,
+    /// How deep in a value the words are; tables may hold tables like themselves.
+    depth: std::cell::Cell<usize>,
 }
 
 impl<'a> Reference<'a> {
@@ -35,7 +37,16 @@ impl<'a> Reference<'a> {
 
     /// A few words on what a value looks like.
     fn form(&self, node: &'a Value) -> String {
-        let node = self.resolve(node);
+        if self.depth.get() > 3 {
+            return "…".into();
+        }
+        self.depth.set(self.depth.get() + 1);
+        let form = self.form_of(self.resolve(node));
+        self.depth.set(self.depth.get() - 1);
+        form
+    }
+
+    fn form_of(&self, node: &'a Value) -> String {
         if let Some(branches) = node["oneOf"].as_array() {
             return branches.iter().map(|b| self.variant(b)).collect::<Vec<_>>().join(" or ");
         }
@@ -157,7 +168,7 @@ impl<'a> Reference<'a> {
 #[test]
 fn the_config_reference_is_current() {
     let schema = npl::experiment::schema();
-    let mut reference = Reference { schema, out: String::new() };
+    let mut reference = Reference { schema, out: String::new(), depth: std::cell::Cell::default() };
     reference.table("experiment", schema);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md");
     let text = std::fs::read_to_string(&path).unwrap();

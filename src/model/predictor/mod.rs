@@ -380,7 +380,8 @@ impl<L: Law> Model for Predictor<L> {
     fn gradient(&self, theta: &[f64], f: &Measure) -> Option<Vec<f64>> {
         let mut gradient = self.loss_and_gradient(theta, f).1;
         for block in self.blocks().into_iter().filter(|block| block.support.is_positive()) {
-            block.range.for_each(|j| gradient[j] /= theta[j]);
+            // What has become 0 cannot be divided by, and moves nothing.
+            block.range.for_each(|j| gradient[j] /= theta[j].max(f64::MIN_POSITIVE));
         }
         Some(gradient)
     }
