@@ -27,11 +27,30 @@ impl<T> InOrder<T> {
 }
 
 /// A text, or texts by name: `odds.age = "…"` is a table within a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Texts {
     Text(String),
     Named(InOrder<Texts>),
+}
+
+/// To a depth that no name needs: a schema that goes on for ever cannot be written out.
+impl JsonSchema for Texts {
+    fn schema_name() -> Cow<'static, str> {
+        "Texts".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = serde_json::json!({ "type": "string" });
+        for _ in 0..4 {
+            schema = serde_json::json!({ "type": ["string", "object"], "additionalProperties": schema });
+        }
+        schema.try_into().expect("a schema is a table")
+    }
 }
 
 impl InOrder<Texts> {

@@ -166,7 +166,9 @@ impl<'a> Run<'a> {
                     machine: self.machine,
                     sink: &mut made,
                 })
-            })
+            })?;
+            made.rows.iter_mut().for_each(|row| at.study.extend(row));
+            Ok(())
         })?;
         Ok(made.rows)
     }
