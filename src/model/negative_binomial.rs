@@ -6,6 +6,7 @@ use rand::distr::Distribution;
 use super::predictor::{Extra, Law, Outcome, config};
 use super::{Context, Model, Response};
 use crate::config::Complaint;
+use crate::math::{expit, softplus};
 use crate::rng::Rng;
 
 pub const STARTER: &str = include_str!("../../configs/starters/negative_binomial.toml");
@@ -90,10 +91,13 @@ impl Law for NegativeBinomial {
     fn loss(&self, at: &At, of: Outcome, eta: &[f64], by_eta: &mut [f64], by_phi: &mut [f64]) -> f64 {
         let (alpha, mean) = (at.alpha, libm::exp(eta[0]));
         let [sum, slope] = at.rising(of.y);
-        let log =
-            if alpha * mean < f64::INFINITY { libm::log1p(alpha * mean) } else { libm::log(alpha) + eta[0] };
-        let share = mean / (1.0 + alpha * mean);
-        let share = if share.is_nan() { 1.0 / alpha } else { share };
+        let (log, share) = if mean < f64::INFINITY {
+            (libm::log1p(alpha * mean), mean / (1.0 + alpha * mean))
+        } else {
+            // The mean overflows, and yet αμ may be small.
+            let log_product = libm::log(alpha) + eta[0];
+            (softplus(log_product), expit(log_product) / alpha)
+        };
         by_eta[0] = (1.0 + alpha * of.y) * share - of.y;
         by_phi[0] = (1.0 + alpha * of.y) * share - log / alpha - slope;
         (1.0 / alpha + of.y) * log - of.y * eta[0] - sum
