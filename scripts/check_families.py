@@ -195,7 +195,18 @@ def weibull(data, w):
         warnings.simplefilter("ignore")
         fitter.fit(table, "t__", "e__", weights_col="w__")
     location = fitter.params_["lambda_"]
-    return np.concatenate([[location[name] for name in data.names], [location["Intercept"]], [np.exp(fitter.params_["rho_"]["Intercept"])]])
+    start = [location[name] for name in data.names] + [location["Intercept"], fitter.params_["rho_"]["Intercept"]]
+
+    def loss(theta):
+        """lifelines stops early: Newton's steps on the same loss finish it."""
+        shape = np.exp(theta[-1])
+        z = shape * (np.log(data.y) - data.one @ theta[:-1])
+        value = np.exp(z) - data.event * (theta[-1] + z)
+        slope = np.exp(z) - data.event
+        return w @ value, np.append(-shape * data.one.T @ (w * slope), w @ (z * slope - data.event))
+
+    theta = polish(loss, np.array(start))
+    return np.append(theta[:-1], np.exp(theta[-1]))
 
 
 def student_t(data, w):

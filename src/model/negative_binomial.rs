@@ -6,6 +6,7 @@ use rand::distr::Distribution;
 use super::predictor::{Extra, Law, Outcome, config};
 use super::{Context, Model, Response};
 use crate::config::Complaint;
+use crate::math::{expit, softplus};
 use crate::rng::Rng;
 
 pub const STARTER: &str = include_str!("../../configs/starters/negative_binomial.toml");
@@ -97,13 +98,15 @@ impl Law for NegativeBinomial {
     fn loss(&self, at: &At, of: Outcome, eta: &[f64], by_eta: &mut [f64], by_phi: &mut [f64]) -> f64 {
         let (alpha, mean) = (at.alpha, libm::exp(eta[0]));
         let [sum, slope] = at.rising(of.y);
-        let log = match alpha * mean {
-            _ if alpha == 0.0 => 0.0,
-            finite if finite < f64::INFINITY => libm::log1p(finite),
-            _ => libm::log(alpha) + eta[0],
+        let (log, share) = if alpha == 0.0 {
+            (0.0, mean)
+        } else if mean < f64::INFINITY {
+            (libm::log1p(alpha * mean), mean / (1.0 + alpha * mean))
+        } else {
+            // The mean overflows, and yet αμ may be small.
+            let log_product = libm::log(alpha) + eta[0];
+            (softplus(log_product), expit(log_product) / alpha)
         };
-        let share = mean / (1.0 + alpha * mean);
-        let share = if share.is_nan() { 1.0 / alpha } else { share };
         // log(1 + αμ)/α, which at α = 0 is μ: α may have become too small to be divided by.
         let rate = if alpha * mean < POISSON || alpha == 0.0 { mean } else { log / alpha };
         by_eta[0] = (1.0 + alpha * of.y) * share - of.y;
