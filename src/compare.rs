@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn differences_are_paired_over_rows() {
         let (a, b) = (scored(&[-1.0, -100.0, 3.0]), scored(&[-2.0, -102.0, 0.0]));
-        let found = difference(&[a.clone()], &[b.clone()], "LPPD").unwrap();
+        let found = difference(std::slice::from_ref(&a), std::slice::from_ref(&b), "LPPD").unwrap();
         assert_eq!(found.mean, 2.0);
         assert!((found.se - (1.0f64 / 3.0).sqrt()).abs() < 1e-15);
         // Half of (1 + 1), for each run.

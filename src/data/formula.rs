@@ -254,18 +254,18 @@ impl Reader<'_> {
     fn sum(&mut self, terms: &mut Vec<Term>) -> Result<(), Fault> {
         let mut sign = match self.parser.peek() {
             Word::Sign("-") => {
-                self.parser.next();
+                self.parser.advance();
                 "-"
             }
             Word::Sign("+") => {
-                self.parser.next();
+                self.parser.advance();
                 "+"
             }
             _ => "+",
         };
         loop {
             if self.parser.peek() == &Word::Number(0.0) {
-                self.parser.next();
+                self.parser.advance();
                 // Without nothing is with an intercept.
                 change(terms, vec![Term::new()], sign == "-");
             } else {
@@ -278,7 +278,7 @@ impl Reader<'_> {
                 Word::Sign("-") => "-",
                 _ => return Ok(()),
             };
-            self.parser.next();
+            self.parser.advance();
         }
     }
 
@@ -332,7 +332,7 @@ impl Reader<'_> {
         if !self.parser.take("^") {
             return Ok(base);
         }
-        let (word, span) = self.parser.next();
+        let (word, span) = self.parser.advance();
         let Word::Number(power) = word else {
             return Err(Fault::new(span, "expected a whole number, as in `(a + b)^2`; `I(a^2)` is a square"));
         };
@@ -351,7 +351,7 @@ impl Reader<'_> {
     fn operand(&mut self) -> Result<Vec<Term>, Fault> {
         match self.parser.peek().clone() {
             Word::Number(1.0) => {
-                self.parser.next();
+                self.parser.advance();
                 Ok(vec![Term::new()])
             }
             Word::Sign("(") => {
@@ -359,7 +359,7 @@ impl Reader<'_> {
                 if self.depth > 50 {
                     return Err(self.parser.fault("is nested too deeply"));
                 }
-                self.parser.next();
+                self.parser.advance();
                 let mut terms = Vec::new();
                 self.sum(&mut terms)?;
                 self.parser.expect(")", " to close the bracket")?;
@@ -367,7 +367,7 @@ impl Reader<'_> {
                 Ok(terms)
             }
             Word::Sign(".") => {
-                self.parser.next();
+                self.parser.advance();
                 self.rest = true;
                 Ok(Vec::new())
             }
@@ -392,8 +392,8 @@ impl Reader<'_> {
             Word::Name(name) if called => {
                 let node = match name.as_str() {
                     "I" => {
-                        self.parser.next();
-                        self.parser.next();
+                        self.parser.advance();
+                        self.parser.advance();
                         let node = self.parser.expression(0)?;
                         self.parser.expect(")", " to close `I(`")?;
                         node
@@ -404,7 +404,7 @@ impl Reader<'_> {
                 Ok(Factor::Number { name: self.written(start, end), node })
             }
             Word::Name(name) => {
-                let (_, span) = self.parser.next();
+                let (_, span) = self.parser.advance();
                 Ok(Factor::Column(name, span))
             }
             _ => Err(self.parser.unexpected(FACTOR)),
@@ -413,20 +413,20 @@ impl Reader<'_> {
 
     /// C(column) or C(column, ref='level').
     fn levels(&mut self) -> Result<Factor, Fault> {
-        self.parser.next();
-        self.parser.next();
-        let (word, span) = self.parser.next();
+        self.parser.advance();
+        self.parser.advance();
+        let (word, span) = self.parser.advance();
         let Word::Name(column) = word else {
             return Err(Fault::new(span, "expected a column within `C(…)`"));
         };
         let mut reference = None;
         if self.parser.take(",") {
-            match self.parser.next() {
+            match self.parser.advance() {
                 (Word::Name(name), _) if name == "ref" => {}
                 (_, span) => return Err(Fault::new(span, "expected `ref='level'`")),
             }
             self.parser.expect("=", " after `ref`")?;
-            match self.parser.next() {
+            match self.parser.advance() {
                 (Word::Text(level), span) => reference = Some((level, span)),
                 (_, span) => return Err(Fault::new(span, "expected a level in quotes, as in `ref='north'`")),
             }

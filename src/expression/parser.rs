@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         self.words[self.at].1.clone()
     }
 
-    pub fn next(&mut self) -> (Word, Span) {
+    pub fn advance(&mut self) -> (Word, Span) {
         let word = self.words[self.at].clone();
         self.at = (self.at + 1).min(self.words.len() - 1);
         word
@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
     pub fn take(&mut self, sign: &str) -> bool {
         let found = self.is(sign);
         if found {
-            self.next();
+            self.advance();
         }
         found
     }
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
     }
 
     pub fn expect(&mut self, sign: &str, why: &str) -> Result<Span, Fault> {
-        if self.is(sign) { Ok(self.next().1) } else { Err(self.unexpected(&format!("`{sign}`{why}"))) }
+        if self.is(sign) { Ok(self.advance().1) } else { Err(self.unexpected(&format!("`{sign}`{why}"))) }
     }
 
     fn node(&mut self, span: Span, kind: Kind) -> Result<Node, Fault> {
@@ -207,8 +207,8 @@ impl<'a> Parser<'a> {
         if word != "let" {
             return self.expression(0);
         }
-        let start = self.next().1.start;
-        let name = match self.next() {
+        let start = self.advance().1.start;
+        let name = match self.advance() {
             (Word::Name(name), span) if KEYWORDS.contains(&name.as_str()) => {
                 return Err(Fault::new(
                     span,
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
     pub fn expression(&mut self, least: u8) -> Result<Node, Fault> {
         let mut left = self.inside(Self::operand)?;
         while let Some(operator) = Operator::of(self.peek()).filter(|operator| operator.binding() > least) {
-            self.next();
+            self.advance();
             // Powers go from the right, all others from the left.
             let binding = operator.binding() - u8::from(operator == Operator::Power);
             let right = self.inside(|parser| parser.expression(binding))?;
@@ -254,7 +254,7 @@ impl<'a> Parser<'a> {
             Word::Number(value) => self.leaf(Kind::Number(value)),
             Word::Text(text) => self.leaf(Kind::Text(text)),
             Word::Name(name) if name == "not" => {
-                self.next();
+                self.advance();
                 let node = self.expression(NOT)?;
                 let span = span.start..node.span.end;
                 self.node(span, Kind::Not(Box::new(node)))
@@ -269,23 +269,23 @@ impl<'a> Parser<'a> {
                 self.leaf(Kind::Name(name))
             }
             Word::Sign("-") => {
-                self.next();
+                self.advance();
                 let node = self.expression(MINUS)?;
                 let span = span.start..node.span.end;
                 self.node(span, Kind::Minus(Box::new(node)))
             }
             Word::Sign("+") => {
-                self.next();
+                self.advance();
                 self.expression(MINUS)
             }
             Word::Sign("(") => {
-                self.next();
+                self.advance();
                 let node = self.whole()?;
                 self.expect(")", " to close the bracket")?;
                 Ok(node)
             }
             Word::Sign("[") => {
-                self.next();
+                self.advance();
                 let (nodes, end) = self.list("]")?;
                 self.node(span.start..end, Kind::List(nodes))
             }
@@ -304,13 +304,13 @@ impl<'a> Parser<'a> {
     }
 
     fn leaf(&mut self, kind: Kind) -> Result<Node, Fault> {
-        let (_, span) = self.next();
+        let (_, span) = self.advance();
         self.node(span, kind)
     }
 
     fn call(&mut self, name: String) -> Result<Node, Fault> {
-        let start = self.next().1.start;
-        self.next();
+        let start = self.advance().1.start;
+        self.advance();
         let (nodes, end) = self.list(")")?;
         self.node(start..end, Kind::Call(name, nodes))
     }
@@ -319,12 +319,12 @@ impl<'a> Parser<'a> {
     fn list(&mut self, close: &str) -> Result<(Vec<Node>, usize), Fault> {
         let mut nodes = Vec::new();
         if self.is(close) {
-            return Ok((nodes, self.next().1.end));
+            return Ok((nodes, self.advance().1.end));
         }
         loop {
             nodes.push(self.whole()?);
             if self.is(close) {
-                return Ok((nodes, self.next().1.end));
+                return Ok((nodes, self.advance().1.end));
             }
             self.expect(",", &format!(" or `{close}`"))?;
         }

@@ -35,6 +35,7 @@ macro_rules! dispatch {
         ($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? = $body:ident
     ) => {
         $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
         $vis fn $name <$($family: $bound,)? $($number: $crate::kernel::Scalar<$lanes>, const $lanes: usize)?> (
             level: $crate::kernel::Level,
             $($arg: $type),*

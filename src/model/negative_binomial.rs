@@ -30,14 +30,16 @@ pub struct NegativeBinomial {
 const LONGEST: usize = 1000;
 /// r from which Stirling's series of log Γ has all digits.
 const LARGE: f64 = 30.0;
-/// αμ below which the difference to Poisson's loss is none of its digits.
-const POISSON: f64 = 1e-17;
+/// The least dispersion that is told from 0.
+const LEAST: f64 = 1e-12;
 /// Beyond this mean counts are normal to more digits than a count has.
 const LARGEST_MEAN: f64 = 1e15;
 
 /// α, and Σ log(1 + αk) and Σ αk/(1 + αk) over k < y, for every y of the table.
 pub struct At {
     alpha: f64,
+    /// Whether α is what φ says.
+    moves: bool,
     sums: Vec<[f64; 2]>,
 }
 
@@ -50,11 +52,6 @@ impl At {
     fn rising(&self, y: f64) -> [f64; 2] {
         if let Some(sums) = self.sums.get(y as usize) {
             return *sums;
-        }
-        // So near to Poisson's that the sum is its first term.
-        if self.alpha * y < POISSON {
-            let sum = 0.5 * self.alpha * y * (y - 1.0);
-            return [sum, sum];
         }
         // The first factors one by one, so that the rest are large.
         let first = (LARGE - 1.0 / self.alpha).ceil().clamp(0.0, y);
@@ -84,7 +81,8 @@ impl Law for NegativeBinomial {
     }
 
     fn at(&self, phi: &[f64]) -> At {
-        let alpha = phi[0];
+        // Below this it is Poisson's to all digits of a count, and nothing moves any more.
+        let (alpha, moves) = (phi[0].max(LEAST), phi[0] > LEAST);
         let mut sums = Vec::with_capacity(self.most + 1);
         let mut sum = [0.0; 2];
         for k in 0..=self.most {
@@ -92,26 +90,22 @@ impl Law for NegativeBinomial {
             let term = term(alpha, k as f64);
             sum = [sum[0] + term[0], sum[1] + term[1]];
         }
-        At { alpha, sums }
+        At { alpha, moves, sums }
     }
 
     fn loss(&self, at: &At, of: Outcome, eta: &[f64], by_eta: &mut [f64], by_phi: &mut [f64]) -> f64 {
         let (alpha, mean) = (at.alpha, libm::exp(eta[0]));
         let [sum, slope] = at.rising(of.y);
-        let (log, share) = if alpha == 0.0 {
-            (0.0, mean)
-        } else if mean < f64::INFINITY {
+        let (log, share) = if mean < f64::INFINITY {
             (libm::log1p(alpha * mean), mean / (1.0 + alpha * mean))
         } else {
             // The mean overflows, and yet αμ may be small.
             let log_product = libm::log(alpha) + eta[0];
             (softplus(log_product), expit(log_product) / alpha)
         };
-        // log(1 + αμ)/α, which at α = 0 is μ: α may have become too small to be divided by.
-        let rate = if alpha * mean < POISSON || alpha == 0.0 { mean } else { log / alpha };
         by_eta[0] = (1.0 + alpha * of.y) * share - of.y;
-        by_phi[0] = (1.0 + alpha * of.y) * share - rate - slope;
-        rate + of.y * log - of.y * eta[0] - sum
+        by_phi[0] = if at.moves { (1.0 + alpha * of.y) * share - log / alpha - slope } else { 0.0 };
+        (1.0 / alpha + of.y) * log - of.y * eta[0] - sum
     }
 
     fn carrier(&self, of: Outcome) -> f64 {

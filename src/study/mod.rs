@@ -284,7 +284,7 @@ impl Study {
                 }
             }
         };
-        let alike = path.is_some() && !by_setting || self.experiment.data.split.is_none() && !by_setting;
+        let alike = !by_setting && (path.is_some() || self.experiment.data.split.is_none());
         let mut preparation = of_round(0)?;
         for round in 1..if alike { 1 } else { self.rounds() } {
             preparation.rounds.extend(of_round(round)?.rounds);

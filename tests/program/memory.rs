@@ -118,10 +118,10 @@ fn a_run_that_would_need_too_much_is_refused_with_numbers() {
 fn running_out_of_memory_is_no_abort() {
     let place = Place::new();
     let path = crate::support::config("gmm_toy.toml");
-    for megabytes in [12, 16, 20, 24, 32, 48, 64, 96] {
+    for megabytes in [24, 32, 40, 48, 64, 80, 96] {
         let args = ["run", &path, "--set", "sampler.B=40", "--threads", "4", "--out", "out"];
         let Some(ended) = within(&place, megabytes << 20, &args) else { return };
-        // The smallest do not even load the program.
+        // The smallest may not even load the program.
         let known = matches!(ended.code, Some(0 | 1 | 2 | 127));
         assert!(known, "{megabytes} MB: {:?} {}", ended.code, ended.stderr);
         assert!(ended.code == Some(0) || !ended.stderr.is_empty(), "{megabytes} MB: no message");

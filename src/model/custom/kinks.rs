@@ -235,7 +235,7 @@ impl Ending<'_> {
             let near = |d: &[f64]| 1e-3 * REACH * largest(&vertex.u).max(1.0) / largest(d);
             let points: Vec<Vec<f64>> = directions.iter().map(|d| along(&vertex.u, near(d), d)).collect();
             let (_, gradients) = self.at(&points);
-            let size = gradients.iter().map(|g| largest(g)).fold(0.0, f64::max);
+            let size = gradients.iter().map(largest).fold(0.0, f64::max);
             let rate = |k: &usize| dot(&gradients[*k], &directions[*k]) / largest(&directions[*k]);
             let steepest = (0..2 * p).min_by(|a, b| rate(a).total_cmp(&rate(b)))?;
             if rate(&steepest) >= -LEVEL * size {
