@@ -167,7 +167,10 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
         (Dist::Data, Location) => Ok(Source::Rows(Box::new(train.clone()))),
         (Dist::Data, Real | Scale | Unit | Ordered) => needs("a row of the data"),
         (Dist::Data, Positive) => {
-            let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE)).cycle();
+            // A response alone has no columns, and 1 is as good a start as any.
+            let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE));
+            let variances: Vec<f64> = if train.d() == 0 { vec![1.0] } else { variances.collect() };
+            let variances = variances.into_iter().cycle();
             Ok(Source::Fixed(variances.take(block.range.len()).collect()))
         }
         _ => Ok(Source::Dist(dist)),

@@ -133,7 +133,8 @@ impl Sorted {
             let before = |i: usize| if i == 0 { 0.0 } else { self.mass[i - 1] };
             let inside = self.values.iter().enumerate().filter(|(_, v)| range(**v));
             let p: f64 = inside.map(|(i, _)| self.mass[i] - before(i)).sum();
-            let p = p.clamp(0.0, 1.0);
+            // A sum of nothing is −0.
+            let p = p.clamp(0.0, 1.0) + 0.0;
             // No draw where one might have been says that the probability is below about 1/m, not that it is 0.
             (p, ((p * (1.0 - p)).max(1.0 / self.worth) / self.worth).sqrt())
         };

@@ -78,3 +78,20 @@ fn censored_test_rows_have_no_squared_error() {
     let refused = place.npl(&["run", "x.toml", "--set", "evaluate.metrics=[\"accuracy\"]", "--out", "other"]);
     assert!(refused.stderr.contains("0 or 1"), "{}", refused.stderr);
 }
+
+/// Without covariates there is still an intercept, and a shape, for every model with a response.
+#[test]
+fn a_response_alone_has_a_posterior() {
+    let place = Place::new();
+    files(&place, CENSORED);
+    for (model, target) in
+        [("weibull", "y"), ("exponential", "y"), ("gamma", "y"), ("linear", "y"), ("logistic", "seen")]
+    {
+        let text =
+            experiment(model, "columns = []").replace("target = \"y\"", &format!("target = \"{target}\""));
+        place.write("x.toml", text);
+        let ended = place.npl(&["run", "x.toml", "--force", "--set", "evaluate.metrics=[]"]);
+        assert_eq!(ended.code, Some(0), "{model}: {}", ended.stderr);
+        ended.assert_decent(model);
+    }
+}
