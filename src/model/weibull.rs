@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::identify::Basis;
 use super::row_loss::{RowLoss, Rows, Tile};
 use super::{Block, Context, Model, Response, Support};
-use crate::config::{Complaint, Gamma, complaint};
+use crate::config::{Complaint, Gamma, brief, complaint};
 use crate::data::Dataset;
 use crate::kernel::{LANES, Level, Line};
 use crate::penalty::{Penalty, Shape};
@@ -41,7 +41,7 @@ impl Config {
         if let Some(y) = y.iter().find(|&&y| !Response::Positive.admits(y)) {
             return Err(vec![complaint(
                 "",
-                format!("cannot have a time {y}: it must be {}", Response::Positive.what()),
+                format!("cannot have a time {}: it must be {}", brief(*y), Response::Positive.what()),
             )]);
         }
         let gamma = self.gamma.as_ref().map_or(context.one_over_n(), |g| g.value(context.one_over_n()));

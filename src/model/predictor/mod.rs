@@ -21,7 +21,7 @@ pub(super) use config::config;
 pub use config::{Common, PenaltyWeight};
 
 use super::{Block, Context, Joint, Model, Response, Search, Support, Transform, expectation};
-use crate::config::{Complaint, complaint};
+use crate::config::{Complaint, brief, complaint};
 use crate::data::Dataset;
 use crate::kernel::Level;
 use crate::optim::lbfgs::{self, Settings};
@@ -171,7 +171,10 @@ impl Common {
         };
         if let Some(y) = y.iter().find(|&&y| !law.response().admits(y)) {
             let what = law.response().what();
-            return Err(vec![complaint("", format!("cannot have a response {y}: it must be {what}"))]);
+            return Err(vec![complaint(
+                "",
+                format!("cannot have a response {}: it must be {what}", brief(*y)),
+            )]);
         }
         let gamma = self.gamma.as_ref().map_or(context.one_over_n(), |g| g.value(context.one_over_n()));
         let factors = self.factors(&train.columns)?;
