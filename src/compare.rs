@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use crate::config::printable;
 use crate::error::{Error, Result};
-use crate::evaluate::{Dealing, Predictive, on_rows};
+use crate::evaluate::{Dealing, Predictive, jackknife, on_rows};
 use crate::math::{mean, sd};
 use crate::model::Response;
-use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Samples};
+use crate::samples::{Kinship, LOG_WEIGHT, Samples};
 use crate::store;
 use crate::study::{Study, Trial};
 
@@ -87,11 +87,9 @@ fn predictive(run: &Path, trial: &Trial, repeat: usize) -> Result<Predictive> {
     let relation = store::relation_of(run, &samples);
     let weighted = relation.draws == Kinship::Weighted;
     let statistics: &[&str] = if weighted { &["draw__", LOG_WEIGHT] } else { &["draw__"] };
-    let named = |name: String| match samples.parameters().contains(&name) {
-        true => name,
-        false => NameStyle::Bracket.apply(&name),
-    };
-    let names: Vec<String> = trial.model.names().into_iter().map(named).collect();
+    let names = trial.model.names();
+    let lacking = |name: &String| Error::input(format!("the draws have no parameter {}", printable(name)));
+    let names = samples.named(&names).map_err(lacking)?;
     let table = samples.table(statistics, &names, Some(repeat + 1))?;
     let count = table.parameters.first().map_or(0, Vec::len);
     let dealing = match relation.draws {
@@ -139,17 +137,11 @@ pub fn difference(a: &[Scored], b: &[Scored], metric: &str) -> Option<Difference
         n => sd(&means) / (n as f64).sqrt(),
     };
     // The draws of two runs are independent of each other unless they share their weights, which only makes the error smaller.
-    let squares = pairs.iter().map(|(a, b)| jackknife(&a.left_out) + jackknife(&b.left_out)).sum::<f64>();
+    let squares = pairs
+        .iter()
+        .map(|(a, b)| jackknife(&a.left_out).powi(2) + jackknife(&b.left_out).powi(2))
+        .sum::<f64>();
     Some(Difference { mean: mean(&means), se, mcse: squares.sqrt() / pairs.len() as f64 })
-}
-
-/// The squared error of a mean by the values without each of several equal parts; NaN if there are none.
-fn jackknife(left_out: &[f64]) -> f64 {
-    if left_out.len() < 2 {
-        return f64::NAN;
-    }
-    let (k, centre) = (left_out.len() as f64, mean(left_out));
-    (k - 1.0) / k * left_out.iter().map(|v| (v - centre).powi(2)).sum::<f64>()
 }
 
 #[cfg(test)]

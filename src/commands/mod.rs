@@ -115,6 +115,24 @@ fn open_draws(run: &Path) -> Result<Samples> {
     Ok(Samples::open(&store::samples_of(run)?)?)
 }
 
+/// Which repeat, or setting of a path, from 1, if one is named: both are numbered by `repeat__`.
+fn round(report: &Report, repeat: Option<usize>, setting: Option<usize>) -> Result<Option<usize>> {
+    let (flag, what, given, other) = match report.path {
+        Some(_) => {
+            let other = repeat.map(|r| format!("--repeat {r}: the run is a path; see --setting"));
+            ("--setting", "settings", setting, other)
+        }
+        None => {
+            let other = setting.map(|s| format!("--setting {s}: the run is not a path; see --repeat"));
+            ("--repeat", "repeats", repeat, other)
+        }
+    };
+    let outside = given.filter(|r| !(1..=report.repeats.len()).contains(r));
+    let message =
+        other.or(outside.map(|r| format!("{flag} {r}: the run has {what} 1 to {}", report.repeats.len())));
+    message.map_or(Ok(given), |message| Err(Error::input(message).into()))
+}
+
 /// An experiment file with its overrides, checked and with its data read.
 fn load(config: &Path, overrides: &Overrides, more: &[String]) -> Result<Study> {
     pin(&overrides.machine)?;

@@ -11,18 +11,17 @@ use npl::data::text::{Rules, Syntax};
 use npl::error::Error;
 use npl::experiment::FileFormat;
 use npl::predict::{Posterior, Question, Told};
-use npl::report::Report;
 use npl::samples::{npy_header, quoted};
 use npl::store::{self, AtomicFile};
 
-use super::{note, pin, pool, reading};
+use super::{note, pin, pool, reading, round};
 use crate::cli::{PredictArgs, PredictionFormat};
 
 pub fn predict(args: PredictArgs) -> Result<()> {
     reading(&args.reading);
     pin(&args.machine)?;
     let report = store::read_report(&args.run)?;
-    let round = round(&args, &report)?;
+    let round = round(&report, args.repeat, args.setting)?.unwrap_or(1) - 1;
     let posterior = Posterior::open(&args.run, round)?;
     if posterior.model.predicted().is_empty() {
         let message = format!(
@@ -78,22 +77,6 @@ fn say_first(posterior: &Posterior) {
 
 fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-/// Which repeat or setting, from 0.
-fn round(args: &PredictArgs, report: &Report) -> Result<usize> {
-    let (flag, what, given) = match report.path {
-        Some(_) => ("--setting", "settings", args.setting),
-        None => ("--repeat", "repeats", args.repeat),
-    };
-    let other = match report.path {
-        Some(_) => args.repeat.map(|r| format!("--repeat {r}: the run is a path; see --setting")),
-        None => args.setting.map(|s| format!("--setting {s}: the run is not a path; see --repeat")),
-    };
-    let outside = given.filter(|r| !(1..=report.repeats.len()).contains(r));
-    let message =
-        other.or(outside.map(|r| format!("{flag} {r}: the run has {what} 1 to {}", report.repeats.len())));
-    message.map_or(Ok(given.unwrap_or(1) - 1), |message| Err(Error::input(message).into()))
 }
 
 /// New rows are text as the training rows were, whatever their file was.

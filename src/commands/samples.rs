@@ -5,17 +5,16 @@ use std::path::Path;
 
 use anyhow::Result;
 use npl::error::Error;
-use npl::report::Report;
 use npl::samples::{Choice, Pick, Samples};
 use npl::store::{self, AtomicFile};
 
-use super::{note, open_draws, reading, relabel};
+use super::{note, open_draws, reading, relabel, round};
 use crate::cli::SamplesArgs;
 
 pub fn samples(args: SamplesArgs) -> Result<()> {
     reading(&args.reading);
     let report = store::read_report(&args.run)?;
-    let repeat = repeat(&args, &report)?;
+    let repeat = round(&report, args.repeat, args.setting)?;
     let samples = if args.relabel { relabelled(&args.run)? } else { open_draws(&args.run)? };
     let choice = Choice { repeat, draws: args.draws, drop_failed: args.drop_failed };
     let pick = Pick { patterns: args.columns, no_statistics: args.no_statistics };
@@ -32,26 +31,6 @@ pub fn samples(args: SamplesArgs) -> Result<()> {
             Ok(written.map_err(|e| Error::write(Path::new("standard output"), e))?)
         }
     }
-}
-
-/// Which repeat, or setting of a path: both are numbered by `repeat__`.
-fn repeat(args: &SamplesArgs, report: &Report) -> Result<Option<usize>> {
-    let (flag, what) = match report.path {
-        Some(_) => ("--setting", "settings"),
-        None => ("--repeat", "repeats"),
-    };
-    let (given, other) = match report.path {
-        Some(_) => {
-            (args.setting, args.repeat.map(|r| format!("--repeat {r}: the run is a path; see --setting")))
-        }
-        None => {
-            (args.repeat, args.setting.map(|s| format!("--setting {s}: the run is not a path; see --repeat")))
-        }
-    };
-    let outside = given.filter(|r| !(1..=report.repeats.len()).contains(r));
-    let message =
-        other.or(outside.map(|r| format!("{flag} {r}: the run has {what} 1 to {}", report.repeats.len())));
-    message.map_or(Ok(given), |message| Err(Error::input(message).into()))
 }
 
 /// Aligned draws; what a reader must know of them goes to standard error.

@@ -202,7 +202,7 @@ fn share_above(mut values: Vec<(f64, bool)>) -> f64 {
 }
 
 /// Standard error from the values without each of several equal parts; NaN for a single part.
-fn jackknife(leave_one_out: &[f64]) -> f64 {
+pub fn jackknife(leave_one_out: &[f64]) -> f64 {
     let k = leave_one_out.len() as f64;
     let centre = mean(leave_one_out);
     let variance = (k - 1.0) / k * leave_one_out.iter().map(|v| (v - centre).powi(2)).sum::<f64>();

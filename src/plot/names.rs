@@ -6,6 +6,7 @@
 use super::kde::Bounds;
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
+use crate::samples::fits;
 
 const LETTERS: [(&str, &str); 10] = [
     ("alpha", "α"),
@@ -100,26 +101,7 @@ fn unknown(what: &str, pattern: &str, names: &[String]) -> Error {
 
 /// Whether the whole text is as the pattern says.
 fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    // Where the last star was, and how much of the text it has taken.
-    let (mut p, mut t, mut star) = (0, 0, None);
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(&c) if c == '?' || c == text[t] => (p, t) = (p + 1, t + 1),
-            _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    (p, t) = (at + 1, taken + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
+    fits(&pattern.chars().collect::<Vec<_>>(), &text.chars().collect::<Vec<_>>())
 }
 
 #[cfg(test)]

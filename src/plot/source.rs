@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::math::log_sum_exp;
 use crate::path::PathPoint;
 use crate::report::{PathReport, Report};
-use crate::samples::{Columns, Kinship, LOG_WEIGHT, NameStyle, Relabelling, Relation, Samples, Summary};
+use crate::samples::{Columns, Kinship, LOG_WEIGHT, Relabelling, Relation, Samples, Summary};
 use crate::store;
 use crate::study::{Study, Trial};
 
@@ -249,12 +249,9 @@ impl Source {
 
     /// Parameters of the model as the draws call them: with dots or brackets.
     pub fn named(&self, names: &[String]) -> Result<Vec<String>> {
-        let find = |name: &String| {
-            let bracket = || NameStyle::Bracket.apply(name);
-            let found = [name.clone(), bracket()].into_iter().find(|n| self.parameters().contains(n));
-            found.ok_or_else(|| Error::input(format!("{}: no draws of {}", self.label, printable(name))))
-        };
-        names.iter().map(find).collect()
+        let lacking =
+            |name: &String| Error::input(format!("{}: no draws of {}", self.label, printable(name)));
+        self.samples()?.named(names).map_err(lacking)
     }
 
     /// A number of the experiment, by its dotted key.

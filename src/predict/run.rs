@@ -13,7 +13,7 @@ use crate::experiment::{DataConfig, Experiment};
 use crate::math::log_sum_exp;
 use crate::model::{Context, Model, Response};
 use crate::rng::{Purpose, Seed};
-use crate::samples::{Kinship, LOG_WEIGHT, NameStyle, Samples};
+use crate::samples::{Kinship, LOG_WEIGHT, Samples};
 use crate::store;
 
 /// The draws of one repeat, or of one setting of a path.
@@ -47,7 +47,11 @@ impl Posterior {
             true => samples.relabelled(relation).map(|(samples, done)| (samples, Some(done.ambiguous())))?,
             false => (samples, None),
         };
-        let names = named(&samples, &model.names()).map_err(&wrong)?;
+        let names = model.names();
+        let names = samples.named(&names).map_err(|name| {
+            let name = printable(name);
+            wrong(format!("no draws of {name}: prediction needs all parameters; name them in `path.keep`"))
+        })?;
         let weighted = relation.draws == Kinship::Weighted;
         let statistics: &[&str] = if weighted { &[LOG_WEIGHT] } else { &[] };
         let mut table = samples.table(statistics, &names, Some(round + 1))?;
@@ -157,19 +161,4 @@ fn model(experiment: &Experiment, columns: Vec<String>, preparation: &Preparatio
         let (key, why) = &complaints[0];
         Error::input(format!("`model.{}.{key}` {why}", experiment.model.name()))
     })
-}
-
-/// Parameters of the model as the draws call them: with dots or brackets.
-fn named(samples: &Samples, names: &[String]) -> std::result::Result<Vec<String>, String> {
-    let find = |name: &String| {
-        let both = [name.clone(), NameStyle::Bracket.apply(name)];
-        let found = both.into_iter().find(|n| samples.parameters().contains(n));
-        found.ok_or_else(|| {
-            format!(
-                "no draws of {}: prediction needs all parameters; name them in `path.keep`",
-                printable(name)
-            )
-        })
-    };
-    names.iter().map(find).collect()
 }

@@ -21,7 +21,7 @@ pub use npy::write_header as npy_header;
 pub use read::{Columns, STRIP, Samples};
 pub use relabel::{AlignedRepeat, Reference, Relabelling};
 pub use relation::{Kinship, Relation};
-pub use stream::{Choice, Pick, Text};
+pub use stream::{Choice, Pick, Text, fits};
 pub use summary::{QUANTILES, Summary, worth};
 pub use write::Writer;
 

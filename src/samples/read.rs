@@ -7,7 +7,8 @@ use rayon::prelude::*;
 
 use super::format::{Opened, Table};
 use super::{
-    FOREIGN, Format, Kinship, LOG_WEIGHT, REPEAT, RESTART, STATISTICS, STATUS, Sample, Summary, npy, wrong,
+    FOREIGN, Format, Kinship, LOG_WEIGHT, NameStyle, REPEAT, RESTART, STATISTICS, STATUS, Sample, Summary,
+    npy, wrong,
 };
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -106,6 +107,15 @@ impl Samples {
             }
         })?;
         if whole { Ok(()) } else { Err(wrong(&self.path, FOREIGN)) }
+    }
+
+    /// These parameters of a model as the file calls them, with dots or brackets; or the first that it does not have.
+    pub fn named<'n>(&self, names: &'n [String]) -> std::result::Result<Vec<String>, &'n String> {
+        let find = |name: &'n String| {
+            let both = [name.clone(), NameStyle::Bracket.apply(name)];
+            both.into_iter().find(|n| self.parameters().contains(n)).ok_or(name)
+        };
+        names.iter().map(find).collect()
     }
 
     /// Where these parameters stand among those of the file.

@@ -189,7 +189,7 @@ impl Text {
 }
 
 /// Whether a name is one of those that a pattern stands for.
-fn fits(pattern: &[char], name: &[char]) -> bool {
+pub fn fits(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
     // The last `*`, and where in the name it was last tried to end.
     let mut star: Option<(usize, usize)> = None;
