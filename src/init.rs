@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Numbers, Positive};
 use crate::data::Dataset;
-use crate::model::{Block, Support};
+use crate::model::{Block, Support, is_covariance};
 use crate::rng::Rng;
 
 /// The distribution of a start, for one block of parameters.
@@ -32,7 +32,8 @@ pub enum Dist {
     Constant(Numbers),
     /// The same values in every restart, from a CSV file with a column per parameter, named as in `samples.csv`.
     File(String),
-    /// From the data: a random row for a location, the variance of the column for a variance. The default for these; that
+    /// From the data: a random row for a location, the variance of the column for a variance, the mean of these for one of all
+    /// columns, a diagonal matrix of them for a covariance. The default for these; that
     /// of a coefficient is a standard normal distribution, as for the real and increasing parameters of a custom loss. Its
     /// positive ones start from `log_normal = [0, 1]`, those between 0 and 1 from `uniform = [0, 1]`.
     Data,
@@ -105,6 +106,10 @@ impl Init {
                         entry.iter_mut().zip(data.x.row(row)).for_each(|(e, x)| *e = *x);
                     }
                 }
+                // Of a matrix the variances: off the diagonal it starts at 0.
+                Source::Dist(dist) if matches!(block.support, Support::Covariance(_)) => {
+                    diagonal(block.support, out.len()).for_each(|i| out[i] = variate(dist, rng));
+                }
                 Source::Dist(dist) => {
                     out.iter_mut().for_each(|e| *e = variate(dist, rng));
                     match block.support {
@@ -128,7 +133,7 @@ impl Init {
 pub fn default_dist(block: &Block) -> Dist {
     match block.support {
         Support::Simplex => Dist::Dirichlet(Positive::new(1.0).expect("positive")),
-        Support::Location | Support::Positive => Dist::Data,
+        Support::Location | Support::Positive | Support::Variance | Support::Covariance(_) => Dist::Data,
         Support::Scale => Dist::LogNormal((0.0, Positive::new(0.5).expect("positive"))),
         Support::Real | Support::Ordered => Dist::Normal((0.0, Positive::new(1.0).expect("positive"))),
         Support::Unit => Dist::Uniform([0.0, 1.0]),
@@ -136,10 +141,16 @@ pub fn default_dist(block: &Block) -> Dist {
 }
 
 fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> {
-    use Support::{Location, Ordered, Positive, Real, Scale, Simplex, Unit};
+    use Support::{Covariance, Location, Ordered, Positive, Real, Scale, Simplex, Unit, Variance};
     let needs =
         |what: &str| Err(format!("{what} cannot start `{}`, which {}", block.name, describe(block.support)));
     match (&dist, block.support) {
+        // A number is the variance of every column.
+        (Dist::Constant(Numbers::One(v)), Covariance(_)) => {
+            let mut values = vec![0.0; block.range.len()];
+            diagonal(block.support, values.len()).for_each(|i| values[i] = *v);
+            fits(block, &values).map(|()| Source::Fixed(values))
+        }
         (Dist::Constant(numbers), _) => {
             let len = block.range.len();
             let values = numbers.for_columns(len).ok_or_else(|| {
@@ -153,10 +164,10 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
         (Dist::Uniform([low, high]), _) if low >= high => {
             Err(format!("uniform from {low} to {high} is empty"))
         }
-        (Dist::Uniform([low, _]), Positive | Scale) if *low < 0.0 => {
+        (Dist::Uniform([low, _]), Positive | Scale | Variance | Covariance(_)) if *low < 0.0 => {
             needs("a uniform distribution with negative values")
         }
-        (Dist::Normal(_), Positive | Scale) => needs("a normal distribution"),
+        (Dist::Normal(_), Positive | Scale | Variance | Covariance(_)) => needs("a normal distribution"),
         (Dist::Uniform([low, high]), Unit) if *low < 0.0 || *high > 1.0 => {
             needs("a uniform distribution beyond 0 or 1")
         }
@@ -166,6 +177,19 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
         (Dist::Data, _) if train.n() == 0 => Err("`data` needs data, and there are no rows".into()),
         (Dist::Data, Location) => Ok(Source::Rows(Box::new(train.clone()))),
         (Dist::Data, Real | Scale | Unit | Ordered) => needs("a row of the data"),
+        (Dist::Data, Variance) => {
+            let variances: Vec<f64> = train.moments().into_iter().map(|(_, v)| v).collect();
+            let mean = variances.iter().sum::<f64>() / variances.len().max(1) as f64;
+            Ok(Source::Fixed(vec![mean.max(f64::MIN_POSITIVE); block.range.len()]))
+        }
+        (Dist::Data, Covariance(_)) => {
+            let mut values = vec![0.0; block.range.len()];
+            let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE));
+            let variances: Vec<f64> = variances.collect();
+            let places = diagonal(block.support, values.len());
+            places.zip(variances.iter().cycle()).for_each(|(i, v)| values[i] = *v);
+            Ok(Source::Fixed(values))
+        }
         (Dist::Data, Positive) => {
             // A response alone has no columns, and 1 is as good a start as any.
             let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE));
@@ -177,12 +201,20 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
     }
 }
 
+/// Where the diagonals of matrices of so many entries together are.
+fn diagonal(support: Support, len: usize) -> impl Iterator<Item = usize> {
+    let Support::Covariance(d) = support else { unreachable!("asked of matrices alone") };
+    (0..len).filter(move |i| i % (d * d) % (d + 1) == 0)
+}
+
 fn describe(support: Support) -> &'static str {
     match support {
         Support::Real => "is no location in the data",
         Support::Location => "takes any real value",
         Support::Positive => "is positive",
         Support::Scale => "is positive, and no variance of the data",
+        Support::Variance => "is positive",
+        Support::Covariance(_) => "is a matrix with positive variances",
         Support::Unit => "lies between 0 and 1",
         Support::Simplex => "sums to 1",
         Support::Ordered => "is increasing",
@@ -196,6 +228,9 @@ pub fn fits(block: &Block, values: &[f64]) -> Result<(), String> {
         support if support.is_positive() && values.iter().any(|&v| v <= 0.0) => {
             Err(format!("`{}` must be positive", block.name))
         }
+        Support::Covariance(d) if !values.chunks(d * d).all(|matrix| is_covariance(matrix, d)) => Err(
+            format!("`{}` must be symmetric and positive definite, all {d} × {d} entries of it", block.name),
+        ),
         Support::Unit if values.iter().any(|v| !(0.0..=1.0).contains(v)) => {
             Err(format!("`{}` must lie between 0 and 1", block.name))
         }

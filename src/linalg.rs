@@ -29,12 +29,79 @@ impl Cholesky {
         pure::substitute(&self.0, b)
     }
 
+    /// L of A = L Lᵀ.
+    pub fn factor(&self) -> &Array2<f64> {
+        &self.0
+    }
+
+    /// L⁻¹, its lower triangle by rows.
+    pub fn inverse_factor(&self) -> Vec<f64> {
+        let (l, n) = (&self.0, self.0.nrows());
+        let mut inverse = Vec::with_capacity(n * (n + 1) / 2);
+        for i in 0..n {
+            for j in 0..=i {
+                let sum: f64 = (j..i).map(|m| l[[i, m]] * inverse[m * (m + 1) / 2 + j]).sum();
+                inverse.push((f64::from(u8::from(i == j)) - sum) / l[[i, i]]);
+            }
+        }
+        inverse
+    }
+
+    /// log |A|.
+    pub fn log_det(&self) -> f64 {
+        2.0 * self.0.diag().iter().map(|l| libm::log(*l)).sum::<f64>()
+    }
+
     /// bᵀ A⁻¹ b.
     pub fn inverse_square(&self, b: &[f64]) -> f64 {
         let half = pure::forward(&self.0, b);
         dot(&half, &half)
     }
 }
+
+/// Eigenvalues of a symmetric matrix, and their vectors as columns, by Jacobi's rotations (Golub and Van Loan 2013, 8.5): small
+/// matrices only, and small eigenvalues to all the digits that the entries have.
+pub fn eigen(a: &Array2<f64>) -> (Vec<f64>, Array2<f64>) {
+    debug_assert!(a.is_square());
+    let n = a.nrows();
+    let (mut a, mut vectors) = (a.clone(), Array2::<f64>::eye(n));
+    for _ in 0..MOST_SWEEPS {
+        let mut rotated = false;
+        for (p, q) in (0..n).flat_map(|p| (p + 1..n).map(move |q| (p, q))) {
+            // Not a number ends a rotation, too.
+            let size = (a[[p, p]].abs() * a[[q, q]].abs()).sqrt().max(f64::MIN_POSITIVE);
+            if !(a[[p, q]].abs() > 0.5 * f64::EPSILON * size) {
+                continue;
+            }
+            rotated = true;
+            let tau = (a[[q, q]] - a[[p, p]]) / (2.0 * a[[p, q]]);
+            let t = if tau.abs() < 1e150 {
+                tau.signum() / (tau.abs() + (1.0 + tau * tau).sqrt())
+            } else {
+                0.5 / tau
+            };
+            let c = 1.0 / (1.0 + t * t).sqrt();
+            let s = t * c;
+            for m in 0..n {
+                let (x, y) = (a[[m, p]], a[[m, q]]);
+                (a[[m, p]], a[[m, q]]) = (c * x - s * y, s * x + c * y);
+            }
+            for m in 0..n {
+                let (x, y) = (a[[p, m]], a[[q, m]]);
+                (a[[p, m]], a[[q, m]]) = (c * x - s * y, s * x + c * y);
+                let (x, y) = (vectors[[m, p]], vectors[[m, q]]);
+                (vectors[[m, p]], vectors[[m, q]]) = (c * x - s * y, s * x + c * y);
+            }
+        }
+        if !rotated {
+            break;
+        }
+    }
+    (a.diag().to_vec(), vectors)
+}
+
+/// Convergence is quadratic: ten sweeps are many.
+const MOST_SWEEPS: usize = 60;
 
 /// Written by hand because no pure-Rust LAPACK is light enough for the default build, and a Cholesky factor of a
 /// few dozen rows is thirty lines.
@@ -123,6 +190,32 @@ mod tests {
     fn refuses_an_indefinite_matrix() {
         assert!(solve_spd(&array![[1.0, 2.0], [2.0, 1.0]], &array![1.0, 1.0]).is_none());
         assert!(solve_spd(&array![[f64::NAN]], &array![1.0]).is_none());
+    }
+
+    #[test]
+    fn eigenvalues_and_vectors_make_up_the_matrix() {
+        for n in [1, 2, 5, 12] {
+            let root = Array2::from_shape_fn((n, n), |(i, j)| ((i * 7 + j * 3) % 11) as f64 / 11.0 - 0.4);
+            let a = root.dot(&root.t());
+            let (values, v) = eigen(&a);
+            let again = v.dot(&Array2::from_diag(&Array1::from(values.clone()))).dot(&v.t());
+            assert!((&again - &a).iter().all(|e| e.abs() < 1e-14), "n = {n}");
+            assert!((&v.t().dot(&v) - &Array2::<f64>::eye(n)).iter().all(|e| e.abs() < 1e-14), "n = {n}");
+            assert!((values.iter().sum::<f64>() - a.diag().sum()).abs() < 1e-13);
+        }
+        assert_eq!(eigen(&array![[2.0, 0.0], [0.0, 3.0]]).0, [2.0, 3.0]);
+    }
+
+    #[test]
+    fn the_inverse_of_a_factor_whitens() {
+        let a = array![[4.0, 2.0, 0.6], [2.0, 5.0, 1.0], [0.6, 1.0, 3.0]];
+        let cholesky = Cholesky::new(&a).unwrap();
+        let mut w = Array2::zeros((3, 3));
+        let places = (0..3).flat_map(|i| (0..=i).map(move |j| [i, j]));
+        places.zip(cholesky.inverse_factor()).for_each(|(at, value)| w[at] = value);
+        assert!((&w.dot(&a).dot(&w.t()) - &Array2::<f64>::eye(3)).iter().all(|e| e.abs() < 1e-15));
+        // 4 · 5 · 3 + 2 · 2 · 1 · 0.6 − 4 · 1 − 5 · 0.36 − 3 · 4 by Sarrus.
+        assert!((cholesky.log_det() - 44.6f64.ln()).abs() < 1e-14);
     }
 
     #[test]

@@ -87,18 +87,21 @@ impl Proposal {
 
 /// Whether a proposal reaches all of a block's support, and nothing else.
 fn covers(dist: &Dist, support: Support) -> std::result::Result<(), String> {
-    use Support::{Location, Ordered, Positive, Real, Scale, Simplex, Unit};
+    use Support::{Covariance, Location, Ordered, Positive, Real, Scale, Simplex, Unit, Variance};
     match (dist, support) {
         (Dist::Dirichlet(_), Simplex)
         | (Dist::Normal(_), Real | Location)
-        | (Dist::LogNormal(_) | Dist::Gamma(_) | Dist::InverseGamma(_), Positive | Scale) => Ok(()),
+        | (Dist::LogNormal(_) | Dist::Gamma(_) | Dist::InverseGamma(_), Positive | Scale | Variance) => {
+            Ok(())
+        }
         (Dist::Uniform([low, high]), Real | Location) if low < high => Ok(()),
-        (Dist::Uniform([low, high]), Positive | Scale) if low < high && *low >= 0.0 => Ok(()),
+        (Dist::Uniform([low, high]), Positive | Scale | Variance) if low < high && *low >= 0.0 => Ok(()),
         (Dist::Uniform([low, high]), Unit) if low < high && *low >= 0.0 && *high <= 1.0 => Ok(()),
         (_, Simplex) => Err("sums to 1: its proposal is a `dirichlet`".into()),
         (_, Unit) => Err("lies between 0 and 1: its proposal is `uniform`".into()),
         (_, Ordered) => Err("is in order, and no proposal is".into()),
-        (_, Positive | Scale) => {
+        (_, Covariance(_)) => Err("is a matrix, and no proposal is".into()),
+        (_, Positive | Scale | Variance) => {
             Err("is positive: its proposal is `log_normal`, `gamma`, `inverse_gamma` or `uniform`".into())
         }
         (_, Real | Location) => Err("takes any value: its proposal is `normal` or `uniform`".into()),

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
+use npl::model::Components;
 use npl::samples::{self, Relabelling, Samples};
 use npl::store;
 
@@ -73,8 +74,12 @@ pub fn said(done: &Relabelling) -> String {
         ),
     };
     out += &format!(
-        "  labels     nearest to a reference mixture, by Kullback-Leibler divergence (docs/relabelling.md)\n  \
+        "  labels     nearest to a reference {} (docs/relabelling.md)\n  \
            reference  {}{others}\n",
+        match done.components {
+            Components::Centres { .. } => "set of centres, by squared distance",
+            _ => "mixture, by Kullback-Leibler divergence",
+        },
         iterations(first)
     );
     let left = match done.left() {
@@ -107,15 +112,19 @@ fn reference(done: &Relabelling) -> String {
         1 => symbol.to_owned(),
         _ => format!("{symbol} {}", j + 1),
     };
-    let titles = ["label".to_owned(), "weight".to_owned()].into_iter();
-    let moments = (0..shown).flat_map(|j| [several("mean", j), several("sd", j)]);
+    // Centres have neither weight nor spread.
+    let centres = matches!(done.components, Components::Centres { .. });
+    let titles = ["label", "weight"].into_iter().take(if centres { 1 } else { 2 }).map(str::to_owned);
+    let each = if centres { 1 } else { 2 };
+    let moments = (0..shown).flat_map(|j| [several("mean", j), several("sd", j)].into_iter().take(each));
     let mut rows: Vec<Vec<String>> = vec![titles.chain(moments).chain(["ambiguous".to_owned()]).collect()];
     for k in 0..count.min(COMPONENTS_LISTED) {
         let moment = |j: usize| {
             let at = k * columns + j;
-            [format!("{:.4}", reference.means[at]), format!("{:.4}", reference.variances[at].sqrt())]
+            let sd = reference.variance(k, j).sqrt();
+            [format!("{:.4}", reference.means[at]), format!("{sd:.4}")].into_iter().take(each)
         };
-        let front = [(k + 1).to_string(), format!("{:.4}", reference.weights[k])].into_iter();
+        let front = [(k + 1).to_string(), format!("{:.4}", reference.weights[k])].into_iter().take(each);
         let last = percent(done.ambiguous_component(k));
         rows.push(front.chain((0..shown).flat_map(moment)).chain([last]).collect());
     }

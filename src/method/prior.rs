@@ -6,6 +6,7 @@ use crate::data::Dataset;
 use crate::error::Result;
 use crate::experiment::{PriorConfig, TruncationConfig};
 use crate::process::{BaseMeasure, Prior, Truncation, base};
+use crate::rng::{Purpose, Seed};
 
 /// Adaptive stick-breaking where the config leaves the truncation open.
 const DEFAULT_EPSILON: f64 = 1e-6;
@@ -111,9 +112,18 @@ impl Case<'_> {
                 return Err(self.problem(&key(""), format!("`{}` {why}", key(""))));
             }
         }
+        let historical = self.history.and_then(|rows| self.model.refuses(rows));
+        let tried = built.sample(TRIED, &mut Seed(0).stream(Purpose::Auxiliary, 1, 0)).to_rows();
+        if let Some(why) = historical.or_else(|| self.model.refuses(&tried)) {
+            let model = self.experiment.model.name();
+            return Err(self.problem(&key(""), format!("`{}` will not do: [model.{model}] {why}", key(""))));
+        }
         Ok(built)
     }
 }
+
+/// Pseudo-samples that are looked at, to see of what kind they are.
+const TRIED: usize = 100;
 
 /// What the experiment says of a truncation.
 pub fn config(truncation: Truncation) -> TruncationConfig {

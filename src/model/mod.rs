@@ -1,12 +1,15 @@
 //! Parameters of interest. A model is a loss with a way to minimise it; adding one is a file and a line below.
 
+mod bernoulli_mixture;
 pub mod beta;
 mod components;
 mod custom;
+mod em;
 pub mod exponential;
 pub mod gamma;
 mod gmm;
 mod identify;
+mod kmeans;
 pub mod linear;
 mod logistic;
 mod mean;
@@ -81,8 +84,12 @@ macro_rules! models {
 }
 
 models! {
-    /// Gaussian mixture with K components and diagonal covariances, fitted by weighted EM.
+    /// Gaussian mixture with K components, their covariances diagonal or of another kind, fitted by weighted EM.
     Gmm => gmm,
+    /// Mixture of K products of Bernoullis, for columns of 0 and 1, fitted by weighted EM.
+    BernoulliMixture => bernoulli_mixture,
+    /// K centres, each row at the nearest: k-means by Lloyd's algorithm.
+    Kmeans => kmeans,
     /// Logistic regression with a penalty on the coefficients, fitted by L-BFGS.
     Logistic => logistic,
     /// Poisson regression of counts, with a penalty on the coefficients.
@@ -163,6 +170,10 @@ pub enum Support {
     Positive,
     /// Any number above 0, and no variance of a column.
     Scale,
+    /// Any number above 0: a variance of all columns together.
+    Variance,
+    /// Positive definite matrices of so many rows, one after the other, all entries by rows.
+    Covariance(usize),
     /// Between 0 and 1.
     Unit,
     /// Non-negative and summing to 1.
@@ -174,7 +185,7 @@ pub enum Support {
 impl Support {
     /// Numbers above 0, whose logarithms are derived by.
     pub fn is_positive(self) -> bool {
-        matches!(self, Support::Positive | Support::Scale)
+        matches!(self, Support::Positive | Support::Scale | Support::Variance)
     }
 }
 
@@ -265,6 +276,11 @@ pub trait Model: Send + Sync {
     /// What keeps the loss from having one minimum on these data, whatever their weights: keys below `model.<name>`, and
     /// why. `None` if no data could, or if it is a matter of the draw.
     fn flaws(&self, _train: &Dataset) -> Option<Vec<Complaint>> {
+        None
+    }
+
+    /// Why the loss has no meaning for some of these rows, if so.
+    fn refuses(&self, _rows: &Dataset) -> Option<String> {
         None
     }
 
@@ -371,6 +387,14 @@ pub struct Collapse {
     pub at_floor: bool,
     /// A standard deviation is below a tenth of the data's.
     pub narrow: bool,
+}
+
+/// Whether a matrix, its d × d entries by rows, is symmetric and positive definite.
+pub fn is_covariance(entries: &[f64], d: usize) -> bool {
+    let Ok(matrix) = ndarray::ArrayView2::from_shape((d, d), entries) else { return false };
+    let alike = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
+    let symmetric = (0..d).all(|i| (0..i).all(|j| alike(matrix[[i, j]], matrix[[j, i]])));
+    symmetric && crate::linalg::Cholesky::new(&matrix.to_owned()).is_some()
 }
 
 /// Responses that are all the same are met exactly by an ever better parameter beside the coefficients.

@@ -10,6 +10,9 @@ pub struct Transform {
     blocks: Vec<Block>,
 }
 
+/// Mixtures with covariance matrices refuse conventional Bayes for want of a prior, and search without a transform.
+const NO_MATRIX: &str = "no density of θ has a covariance matrix";
+
 fn logistic(x: f64) -> f64 {
     let e = libm::exp(-x.abs());
     if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
@@ -56,10 +59,11 @@ impl Transform {
             let theta = &mut theta[block.range.clone()];
             match block.support {
                 Support::Real | Support::Location => theta.copy_from_slice(u),
-                Support::Positive | Support::Scale => {
+                Support::Positive | Support::Scale | Support::Variance => {
                     theta.iter_mut().zip(u).for_each(|(t, u)| *t = libm::exp(*u));
                     log_jacobian += u.iter().sum::<f64>();
                 }
+                Support::Covariance(_) => unreachable!("{NO_MATRIX}"),
                 Support::Unit => {
                     theta.iter_mut().zip(u).for_each(|(t, u)| *t = logistic(*u));
                     log_jacobian -= u.iter().map(|u| softplus(*u) + softplus(-u)).sum::<f64>();
@@ -108,9 +112,10 @@ impl Transform {
             let by_theta = &by_theta[block.range.clone()];
             match block.support {
                 Support::Real | Support::Location => by_u.copy_from_slice(by_theta),
-                Support::Positive | Support::Scale => {
+                Support::Positive | Support::Scale | Support::Variance => {
                     by_u.iter_mut().zip(by_theta).for_each(|(u, t)| *u = t + jacobian);
                 }
+                Support::Covariance(_) => unreachable!("{NO_MATRIX}"),
                 Support::Unit => {
                     for ((by_u, by_theta), u) in by_u.iter_mut().zip(by_theta).zip(u) {
                         let (t, other) = (logistic(*u), logistic(-u));
@@ -147,9 +152,10 @@ impl Transform {
             let (u, theta) = (&mut u[at..at + width], &theta[block.range.clone()]);
             match block.support {
                 Support::Real | Support::Location => u.copy_from_slice(theta),
-                Support::Positive | Support::Scale => {
+                Support::Positive | Support::Scale | Support::Variance => {
                     u.iter_mut().zip(theta).for_each(|(u, t)| *u = libm::log(t.max(f64::MIN_POSITIVE)));
                 }
+                Support::Covariance(_) => unreachable!("{NO_MATRIX}"),
                 Support::Unit => {
                     for (u, t) in u.iter_mut().zip(theta) {
                         let inside = t.clamp(1e-12, 1.0 - 1e-12);

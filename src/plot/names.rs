@@ -8,13 +8,14 @@ use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
 use crate::samples::fits;
 
-const LETTERS: [(&str, &str); 10] = [
+const LETTERS: [(&str, &str); 11] = [
     ("alpha", "α"),
     ("beta", "β"),
     ("gamma", "γ"),
     ("lambda", "λ"),
     ("mu", "μ"),
     ("pi", "π"),
+    ("Sigma", "Σ"),
     ("sigma", "σ"),
     ("sigma2", "σ²"),
     ("tau", "τ"),

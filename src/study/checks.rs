@@ -207,8 +207,13 @@ fn sizes(experiment: &Experiment) -> Vec<(&'static str, usize, usize)> {
         sizes.push(("data.simulate", cells, 1_000_000_000));
     }
     sizes.extend(Method::ALL.iter().flat_map(|method| method.inference().sizes(experiment)));
-    if let ModelConfig::Gmm(gmm) = &experiment.model {
-        sizes.push(("model.gmm.K", gmm.K.get(), 1_000_000));
+    match &experiment.model {
+        ModelConfig::Gmm(gmm) => sizes.push(("model.gmm.K", gmm.K.get(), 1_000_000)),
+        ModelConfig::BernoulliMixture(mixture) => {
+            sizes.push(("model.bernoulli_mixture.K", mixture.K.get(), 1_000_000));
+        }
+        ModelConfig::Kmeans(kmeans) => sizes.push(("model.kmeans.K", kmeans.K.get(), 1_000_000)),
+        _ => {}
     }
     sizes
 }

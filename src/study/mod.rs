@@ -413,6 +413,11 @@ impl Study {
             let message = "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
             return Err(self.problem("data.split", message));
         }
+        if let Some(why) = test.as_ref().and_then(|test| model.refuses(test)) {
+            let name = self.experiment.model.name();
+            let key = if self.experiment.data.test.is_some() { "data.test" } else { "data" };
+            return Err(self.problem(key, format!("the test rows: [model.{name}] {why}")));
+        }
         self.check_metrics(model.as_ref(), test.as_deref())?;
         Ok(Trial { seed, train, test, model, prior: prepared.prior(), relation, prepared })
     }

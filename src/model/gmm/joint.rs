@@ -87,6 +87,18 @@ impl Joint for MixtureJoint<'_> {
     }
 }
 
+/// A component at random, by weights.
+pub(in crate::model) fn component(pi: &[f64], rng: &mut Rng) -> usize {
+    let mut u: f64 = Open01.sample(rng);
+    u *= pi.iter().sum::<f64>();
+    let mut c = 0;
+    while c + 1 < pi.len() && u >= pi[c] {
+        u -= pi[c];
+        c += 1;
+    }
+    c
+}
+
 /// The mixture at one θ.
 pub(super) struct MixtureMeasure {
     pub pi: Vec<f64>,
@@ -99,13 +111,7 @@ impl BaseMeasure for MixtureMeasure {
     fn sample(&self, t: usize, rng: &mut Rng) -> Pseudo {
         let mut x = Array2::zeros((t, self.mean.ncols()));
         for mut row in x.outer_iter_mut() {
-            let mut u: f64 = Open01.sample(rng);
-            u *= self.pi.iter().sum::<f64>();
-            let mut c = 0;
-            while c + 1 < self.pi.len() && u >= self.pi[c] {
-                u -= self.pi[c];
-                c += 1;
-            }
+            let c = component(&self.pi, rng);
             for (j, value) in row.iter_mut().enumerate() {
                 let z: f64 = StandardNormal.sample(rng);
                 *value = self.mean[[c, j]] + self.sd[[c, j]] * z;

@@ -1,5 +1,5 @@
 //! K-component, d-dimensional diagonal Gaussian mixture: l(y, θ) = −log Σₖ πₖ Πⱼ N(yⱼ; μₖⱼ, σ²ₖⱼ), minimised by
-//! weighted EM (supplement E.2.1) with a Newton finish.
+//! weighted EM (supplement E.2.1) with a Newton finish. Other covariances are in [`shaped`].
 //!
 //! The likelihood is unbounded: a component that shrinks onto one atom drives the loss to −∞. So the smallest
 //! variance is part of the target and stands in the config; it is a clamp, under which EM stays monotone.
@@ -7,6 +7,8 @@
 mod em;
 mod joint;
 mod newton;
+mod shaped;
+mod shaped_joint;
 mod step;
 
 use std::f64::consts::TAU;
@@ -18,8 +20,12 @@ use rand_distr::StandardNormal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::joint::component;
+
 use self::em::EmSums;
 use self::joint::{MixtureJoint, MixtureMeasure};
+use self::shaped::Shaped;
+use super::em::Em;
 use super::{Block, Collapse, Components, Context, Model, Search, Support};
 use crate::config::{Complaint, Count, Gamma, Positive, complaint};
 use crate::data::Dataset;
@@ -41,9 +47,12 @@ pub const STARTER: &str = include_str!("../../../configs/starters/gmm.toml");
 pub struct Config {
     /// Number of components.
     pub K: Count,
-    /// The smallest variance a component may have in any column. The likelihood has no maximum without it: see
-    /// docs/models.md for how to choose it.
+    /// The smallest variance a component may have in any column, or in any direction where covariances are not diagonal. The
+    /// likelihood has no maximum without it: see docs/models.md for how to choose it.
     pub variance_floor: Positive,
+    /// What the covariances of the components are. Left out they are diagonal.
+    #[serde(default, skip_serializing_if = "Covariance::is_diagonal")]
+    pub covariance: Covariance,
     /// Penalty on the variances (loss-NPL), which removes the singularities of the likelihood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub penalty: Option<Penalty>,
@@ -55,11 +64,37 @@ pub struct Config {
     pub prior: Option<MixturePrior>,
 }
 
+/// Covariances of the components.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Covariance {
+    /// A variance for each component and column: `sigma2.k.j`.
+    #[default]
+    Diagonal,
+    /// A variance for each component: `sigma2.k`.
+    Spherical,
+    /// One matrix for all components: `Sigma.i.j`.
+    Tied,
+    /// A matrix for each component: `Sigma.k.i.j`.
+    Full,
+}
+
+impl Covariance {
+    fn is_diagonal(&self) -> bool {
+        *self == Covariance::Diagonal
+    }
+
+    fn is_matrix(self) -> bool {
+        matches!(self, Covariance::Tied | Covariance::Full)
+    }
+}
+
 /// g(θ) of loss-NPL, eq. (8).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Penalty {
-    /// Shape a and scale b: g = Σ (a + 1) log σ² + b/σ², minus the log density of an inverse gamma on each variance.
+    /// Shape a and scale b: g = Σ (a + 1) log σ² + b/σ², minus the log density of an inverse gamma on each variance; of matrices on
+    /// each eigenvalue, Σ (a + 1) log |Σ| + b tr Σ⁻¹.
     InverseGamma([Positive; 2]),
 }
 
@@ -111,8 +146,24 @@ impl Config {
                 None
             }
         };
+        if self.covariance.is_matrix() {
+            problems.extend(self.matrix_problems(context.train));
+        }
         if !problems.is_empty() {
             return Err(problems);
+        }
+        if !self.covariance.is_diagonal() {
+            return Ok(Box::new(Shaped {
+                covariance: self.covariance,
+                k,
+                d: context.train.d(),
+                floor: self.variance_floor.get(),
+                penalty,
+                prior: self.prior.clone(),
+                spread: (n > 0).then(|| shaped::covariance_of(context.train)),
+                em: Em::new(context),
+                level: Level::current(),
+            }));
         }
         let spread = context.train.moments().iter().map(|(_, v)| v.sqrt()).collect();
         Ok(Box::new(Gmm {
@@ -129,6 +180,41 @@ impl Config {
             sparse: is_sparse(context.train),
             level: Level::current(),
         }))
+    }
+}
+
+/// Entries that the matrices of a mixture may have.
+const MOST_ENTRIES: usize = 1_000_000;
+/// The least share of the largest variance that the smallest eigenvalue of a matrix of doubles can be told by.
+const LEAST_SHARE: f64 = 1e-12;
+
+impl Config {
+    /// What is wrong where covariances are matrices.
+    fn matrix_problems(&self, train: &Dataset) -> Vec<Complaint> {
+        let mut problems = Vec::new();
+        if self.prior.is_some() {
+            let message = "has no use: it is one of standard deviations, for diagonal and spherical covariances, and no prior of \
+                           matrices is known here; leave it out";
+            problems.push(complaint("prior", message));
+        }
+        let (d, matrices) = (train.d(), if self.covariance == Covariance::Full { self.K.get() } else { 1 });
+        let entries = matrices.saturating_mul(d * d);
+        if entries > MOST_ENTRIES {
+            let message = format!(
+                "would have {entries} entries in {d} columns, and at most {MOST_ENTRIES} are possible"
+            );
+            problems.push(complaint("covariance", message));
+        }
+        let widest = train.moments().iter().map(|(_, v)| *v).fold(0.0, f64::max);
+        let (floor, least) = (self.variance_floor.get(), LEAST_SHARE * widest);
+        if train.n() > 0 && floor < least {
+            let message = format!(
+                "is {floor:e}, less than {LEAST_SHARE:e} of the largest variance {widest:.3e} of the data: a matrix of doubles \
+                 cannot tell such an eigenvalue from 0; raise it, or give the columns other units"
+            );
+            problems.push(complaint("variance_floor", message));
+        }
+        problems
     }
 }
 
@@ -218,6 +304,35 @@ impl Gmm {
     }
 }
 
+fn no_prior() -> Complaint {
+    let missing = "is missing: conventional Bayes needs a prior on θ; an empty table takes that of the paper";
+    complaint("prior", missing)
+}
+
+/// One row: the components are exchangeable a priori, so the one a row comes from has fresh μ and σ, whatever π. A sphere has one
+/// σ for all columns.
+fn predictive_row(
+    d: usize,
+    prior: Option<&MixturePrior>,
+    spherical: bool,
+) -> Result<Box<dyn BaseMeasure>, String> {
+    let missing = "needs a prior on θ: [model.gmm.prior] is missing";
+    let MixturePrior { mu: (m, s), sigma: (log_mean, log_sd), .. } = prior.cloned().ok_or(missing)?;
+    let (s, log_sd) = (s.get(), log_sd.get());
+    let normal = |rng: &mut Rng| -> f64 { StandardNormal.sample(rng) };
+    let sd = move |rng: &mut Rng| libm::exp(log_mean + log_sd * normal(rng));
+    let draw = move |rng: &mut Rng, row: &mut [f64]| {
+        let of_all = spherical.then(|| sd(rng));
+        for value in row {
+            let mu = m + s * normal(rng);
+            let sigma = of_all.unwrap_or_else(|| sd(rng));
+            *value = mu + sigma * normal(rng);
+        }
+    };
+    let variance = s * s + libm::exp(2.0 * log_mean + 2.0 * log_sd * log_sd);
+    Ok(Box::new(PriorPredictive { d, draw: Arc::new(draw), moments: Some(vec![(m, variance); d]) }))
+}
+
 impl Model for Gmm {
     fn names(&self) -> Vec<String> {
         Components::DiagonalGaussian { count: self.k, columns: self.d }.names()
@@ -304,31 +419,12 @@ impl Model for Gmm {
         })
     }
 
-    /// One row: the components are exchangeable a priori, so the one a row comes from has fresh μ and σ, whatever π.
     fn prior_predictive(&self, _data: &Arc<Dataset>) -> Result<Box<dyn BaseMeasure>, String> {
-        let missing = "needs a prior on θ: [model.gmm.prior] is missing";
-        let MixturePrior { mu: (m, s), sigma: (log_mean, log_sd), .. } = self.prior.clone().ok_or(missing)?;
-        let (s, log_sd) = (s.get(), log_sd.get());
-        let normal = |rng: &mut Rng| -> f64 { StandardNormal.sample(rng) };
-        let draw = move |rng: &mut Rng, row: &mut [f64]| {
-            for value in row {
-                let mu = m + s * normal(rng);
-                let sigma = libm::exp(log_mean + log_sd * normal(rng));
-                *value = mu + sigma * normal(rng);
-            }
-        };
-        let variance = s * s + libm::exp(2.0 * log_mean + 2.0 * log_sd * log_sd);
-        Ok(Box::new(PriorPredictive {
-            d: self.d,
-            draw: Arc::new(draw),
-            moments: Some(vec![(m, variance); self.d]),
-        }))
+        predictive_row(self.d, self.prior.as_ref(), false)
     }
 
     fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, Complaint> {
-        let missing =
-            "is missing: conventional Bayes needs a prior on θ; an empty table takes that of the paper";
-        let prior = self.prior.as_ref().ok_or_else(|| complaint("prior", missing))?;
+        let prior = self.prior.as_ref().ok_or_else(no_prior)?;
         Ok(Box::new(MixtureJoint { model: self, prior, data, empirical: Measure::empirical(data) }))
     }
 

@@ -365,8 +365,10 @@ impl<L: RowLoss> Model for Rows<L> {
         for block in self.blocks() {
             match block.support {
                 Support::Real | Support::Location | Support::Unit | Support::Ordered => {}
-                Support::Positive | Support::Scale => block.range.for_each(|j| gradient[j] /= theta[j]),
-                Support::Simplex => return None,
+                Support::Positive | Support::Scale | Support::Variance => {
+                    block.range.for_each(|j| gradient[j] /= theta[j])
+                }
+                Support::Simplex | Support::Covariance(_) => return None,
             }
         }
         Some(gradient)

@@ -64,7 +64,7 @@ struct Found {
 
 impl Group {
     pub fn new(repeat: usize, components: Components) -> Group {
-        let draws = Draws::new(components.count(), components.columns());
+        let draws = Draws::new(components);
         Group { repeat, draws, log_weights: Vec::new(), rows: Vec::new(), converged: Vec::new() }
     }
 

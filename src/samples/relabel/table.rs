@@ -38,7 +38,7 @@ pub struct AlignedTable {
 }
 
 impl AlignedTable {
-    /// `places` are those of all weights, then means, then variances.
+    /// `places` are those of all blocks of the components, one after the other.
     pub fn new(
         path: PathBuf,
         below: Box<dyn Table>,
@@ -47,11 +47,15 @@ impl AlignedTable {
         components: Components,
         labels: Vec<Labels>,
     ) -> AlignedTable {
-        let (count, d) = (components.count(), components.columns());
+        let count = components.count();
         let of = |k: usize| {
-            let blocks = [k..k + 1, count + k * d..count + (k + 1) * d];
-            let variances = count * (1 + d) + k * d..count * (1 + d) + (k + 1) * d;
-            blocks.into_iter().chain([variances]).flatten().map(|i| places[i]).collect()
+            let mut start = 0;
+            let mut found = Vec::new();
+            for (_, each) in components.blocks().0 {
+                found.extend_from_slice(&places[start + k * each..start + (k + 1) * each]);
+                start += count * each;
+            }
+            found
         };
         AlignedTable { path, below, parameters, places: (0..count).map(of).collect(), labels }
     }
