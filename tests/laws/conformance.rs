@@ -10,16 +10,13 @@ use npl::study::ReadyTrial;
 /// The starter experiment of every model, ready to be sampled.
 fn trials() -> Vec<(&'static str, ReadyTrial)> {
     let pool = pool(2);
-    let ready = |(name, starter): &(&'static str, &str)| {
-        let trial = study(starter).trial(0).unwrap_or_else(|e| panic!("{name}: {e}"));
-        (
-            *name,
-            trial
-                .scheme(&pool, &std::sync::atomic::AtomicBool::new(false))
-                .unwrap_or_else(|e| panic!("{name}: {e}")),
-        )
+    let ready = |(name, starter): (String, String)| {
+        let trial = study(&starter).trial(0).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let cancel = std::sync::atomic::AtomicBool::new(false);
+        let trial = trial.scheme(&pool, &cancel).unwrap_or_else(|e| panic!("{name}: {e}"));
+        (&*name.leak(), trial)
     };
-    STARTERS.iter().map(ready).collect()
+    starters().into_iter().map(ready).collect()
 }
 
 fn measure(trial: &ReadyTrial, draw: u64) -> Measure<'_> {

@@ -56,6 +56,8 @@ fn assert_gradient(what: &str, target: &dyn LogDensity) {
 fn cases() -> Vec<(&'static str, Dataset)> {
     let line = Dataset::from_values((0..41).map(|i| 3.0 * noise(i) + f64::from(i % 2 == 0)).collect());
     let plane = Dataset::unnamed(Array2::from_shape_fn((30, 2), |(i, j)| 2.0 * noise(2 * i + j)), None);
+    let coin = |(i, j): (usize, usize)| f64::from(u8::from(noise(5 * i + j) > 0.1 * j as f64));
+    let coins = Dataset::unnamed(Array2::from_shape_fn((35, 3), coin), None);
     let sparse = |(i, j): (usize, usize)| if (i + 3 * j) % 4 == 0 { 1.5 + noise(7 * i + j) } else { 0.0 };
     let sparse = Dataset::unnamed(Array2::from_shape_fn((25, 66), sparse), None);
     let x = Array2::from_shape_fn((37, 4), |(i, j)| noise(4 * i + j + 5));
@@ -66,6 +68,11 @@ fn cases() -> Vec<(&'static str, Dataset)> {
             "[gmm]\nK = 3\nvariance_floor = 1e-6\nprior = { a0 = 0.4, mu = [0.5, 2.0], sigma = [-0.2, 0.7] }",
             line,
         ),
+        (
+            "[gmm]\nK = 3\nvariance_floor = 1e-6\ncovariance = \"spherical\"\nprior = { a0 = 0.4, mu = [0.5, 2.0], sigma = [-0.2, 0.7] }",
+            plane.clone(),
+        ),
+        ("[bernoulli_mixture]\nK = 2\nprior = { a0 = 0.7, p = [2.0, 0.8] }", coins),
         ("[gmm]\nK = 2\nvariance_floor = 1e-6\nprior = {}", plane),
         ("[gmm]\nK = 2\nvariance_floor = 1e-6\nprior = { a0 = 1000.0 }", sparse),
         ("[logistic]\npenalty = { student_t = { a = 1.3, b = 0.6 } }", regression.clone()),

@@ -16,6 +16,7 @@ mod kde;
 mod logistic;
 mod measure;
 mod mixture;
+mod mixtures;
 mod monte_carlo;
 mod nuts;
 mod poisson;

@@ -80,6 +80,19 @@ pub fn experiment(seed: u64, draws: usize, data: &NamedTempFile, rest: &str) -> 
     )
 }
 
+/// The starter of every model, and those of the mixture with covariances of every kind: names and experiments.
+pub fn starters() -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> =
+        npl::model::STARTERS.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+    let (_, gmm) = npl::model::STARTERS.iter().find(|(name, _)| *name == "gmm").expect("the mixture");
+    for kind in ["spherical", "tied", "full"] {
+        let text = gmm.replace("\n[model.gmm]\n", &format!("\n[model.gmm]\ncovariance = \"{kind}\"\n"));
+        let text = if kind == "spherical" { text } else { text.replace("init.sigma2", "init.Sigma") };
+        all.push((format!("gmm, {kind}"), text));
+    }
+    all
+}
+
 /// A file with one column of numbers.
 pub fn file_of(values: &[f64]) -> NamedTempFile {
     let mut file = NamedTempFile::new().expect("a temporary file");
