@@ -46,6 +46,13 @@ pub fn predict(args: PredictArgs) -> Result<()> {
     let pool = pool(&args.machine)?;
     let (mut before, mut score) = (0, Score::default());
     while let Some(rows) = incoming.next(posterior.rows_at_once())? {
+        // Rows that lack something are told nothing of, whatever else is in them.
+        let whole = || rows.data.select(&(0..rows.n()).filter(|&i| rows.whole[i]).collect::<Vec<_>>());
+        let refused = posterior.model.refuses(&rows.data).and_then(|_| posterior.model.refuses(&whole()));
+        if let Some(why) = refused {
+            let from = if before == 0 { String::new() } else { format!(" (counted from row {})", before + 1) };
+            return Err(Error::input(format!("{}: the model {why}{from}", printable(&shown))).into());
+        }
         let told = pool.install(|| posterior.tell(before, &rows, question));
         score.add(&posterior, &rows, &told);
         sheet.rows(before, &rows, &told)?;

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// The column that numbers the components, in a file with a row for each.
 const COMPONENT: &str = "component";
 /// What else the blocks of a mixture are called there.
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 9] = [
     ("pi", "pi"),
     ("weight", "pi"),
     ("mu", "mu"),
@@ -21,6 +21,8 @@ const WORDS: [(&str, &str); 7] = [
     ("sigma2", "sigma2"),
     ("var", "sigma2"),
     ("variance", "sigma2"),
+    ("p", "p"),
+    ("probability", "p"),
 ];
 
 /// The parameters `names` from a CSV file: the first row of a file with a column for each, or, if it has a column
@@ -52,7 +54,7 @@ fn place(name: &str) -> Option<Place<'_>> {
 fn by_component(table: &Table, names: &[String]) -> std::result::Result<Vec<f64>, String> {
     let places = names.iter().map(|name| place(name)).collect::<Option<Vec<Place>>>();
     let places = places.ok_or(format!(
-        "a row per component (it has a column `{COMPONENT}`) starts a mixture, and this model is none"
+        "a row per component (it has a column `{COMPONENT}`) starts a mixture without matrices, and this model is none"
     ))?;
     let components = places.iter().map(|p| p.1).max().unwrap_or(0);
     let rows = rows_of_components(table, components)?;

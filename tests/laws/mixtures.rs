@@ -668,3 +668,29 @@ fn what_cannot_be_honoured_is_refused_with_its_place() {
         assert!(error.contains(says) && error.contains(&format!("law.toml{line}")), "{text}\n{error}");
     }
 }
+
+/// The minima of scikit-learn 1.9.1 on the same rows (`GaussianMixture`, tol = 1e-13, reg_covar = 0, means_init = [[1, 0], [1, 4]]).
+#[test]
+fn unweighted_fits_are_those_of_scikit_learn() {
+    let data = clouds();
+    let minima = [
+        ("spherical", 3.598_425_780_848_582_4),
+        ("diagonal", 3.553_740_699_251_588_5),
+        ("tied", 3.503_871_249_403_180_5),
+        ("full", 3.313_026_753_871_640_5),
+    ];
+    for (kind, exact) in minima {
+        let model = model_with(&gmm(2, kind), &data, &optimiser("tolerance = 1e-7"));
+        let identity = [1.0, 0.0, 0.0, 1.0];
+        let shape = match kind {
+            "spherical" => vec![1.0; 2],
+            "diagonal" => vec![1.0; 4],
+            "tied" => identity.to_vec(),
+            _ => identity.repeat(2),
+        };
+        let from = [&[0.5, 0.5, 1.0, 0.0, 1.0, 4.0][..], &shape].concat();
+        let minimum = model.minimise(&Measure::empirical(&data), &from);
+        assert_eq!(minimum.status, Status::Ok, "{kind}");
+        assert_close(kind, minimum.value, exact, 1e-9);
+    }
+}

@@ -38,7 +38,8 @@ struct Component {
     variances: Vec<String>,
 }
 
-/// The components that names tell of: `pi.k`, `mu.k` or `mu.k.j`, `sigma2.k` or `sigma2.k.j`, with dots or brackets.
+/// The components that names tell of: `pi.k`, `mu.k` or `mu.k.j`, and the variances of columns, `sigma2.k` or `sigma2.k.j`, or on the
+/// diagonal of `Sigma.k` or `Sigma`; with dots or brackets.
 fn components(names: &[String]) -> Vec<Component> {
     let has = |name: &String| names.contains(name);
     let find = |head: &str, k: usize, j: Option<usize>| {
@@ -52,8 +53,20 @@ fn components(names: &[String]) -> Vec<Component> {
         let one: Vec<String> = find(head, k, None).into_iter().collect();
         if one.is_empty() { (1..).map_while(|j| find(head, k, Some(j))).collect() } else { one }
     };
+    let first = |dots: String, brackets: String| if has(&dots) { Some(dots) } else { Some(brackets).filter(has) };
+    let variances = |k: usize, d: usize| -> Vec<String> {
+        let own = all("sigma2", k);
+        let matrix = |j: usize| first(format!("Sigma.{k}.{j}.{j}"), format!("Sigma[{k},{j},{j}]"));
+        let shared = |j: usize| first(format!("Sigma.{j}.{j}"), format!("Sigma[{j},{j}]"));
+        match own.len() {
+            0 => (1..=d).map_while(|j| matrix(j).or_else(|| shared(j))).collect(),
+            1 => vec![own[0].clone(); d],
+            _ => own,
+        }
+    };
     let component = |k: usize| {
-        let (means, variances) = (all("mu", k), all("sigma2", k));
+        let means = all("mu", k);
+        let variances = variances(k, means.len());
         let weight = find("pi", k, None)?;
         (!means.is_empty() && means.len() == variances.len()).then_some(Component {
             weight,
@@ -68,7 +81,7 @@ fn draw(request: &Request) -> Result<Scene> {
     let run = request.first();
     let components = components(run.parameters());
     let Some(d) = components.first().map(|c| c.means.len()) else {
-        return Err(Error::input("the run is no mixture: it has no parameters pi, mu and sigma2"));
+        return Err(Error::input("the run is no mixture of Gaussians: it has no parameters pi, mu and sigma2 or Sigma"));
     };
     let trial = run.trial(request.round(run)?);
     let data = trial.as_ref().ok().map(|trial| trial.train.as_ref());
