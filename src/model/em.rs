@@ -25,8 +25,6 @@ const RIDGE: f64 = 1e-13;
 const LEAST: usize = 3;
 /// EM steps shrink no slower than by 1 − this from one to the next: what a single step says of the way that remains.
 const SLOWEST: f64 = 1e-4;
-/// Plain steps after a mixed one that raised the loss, at most.
-const LONGEST_PAUSE: usize = 8;
 /// Times that a mixed step out of bounds is halved towards the plain one.
 const HALVINGS: usize = 3;
 
@@ -142,6 +140,16 @@ impl Em {
         minimum
     }
 
+    /// θ after an EM step, the step, and its norm in that of D.
+    fn step(here: &Point, steps: &mut impl Expectation) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
+        let mut next = here.theta.clone();
+        steps.m_step(&mut next);
+        let f = minus(&next, &here.theta);
+        let metric = steps.metric(&here.theta);
+        let measured = steps.measure(&metric, &f);
+        (next, f, metric, measured)
+    }
+
     /// The authors' rule.
     fn plain(&self, mut here: Point, change: f64, steps: &mut impl Expectation) -> Minimum {
         for iteration in 1.. {
@@ -166,34 +174,24 @@ impl Em {
     fn mixing(&self, mut here: Point, steps: &mut impl Expectation) -> Minimum {
         let enough = self.tolerance * self.tolerance / self.mass.max(1.0);
         let mut memory: Option<Memory> = None;
-        let (mut iteration, mut still, mut drop) = (1, 0, f64::INFINITY);
-        // Plain steps until the next mixed one, and how many there will be after the next that fails.
-        let (mut pause, mut longer) = (0, 1);
+        let mut iteration = 1;
+        let mut still = 0;
         loop {
-            let mut plain = here.theta.clone();
-            steps.m_step(&mut plain);
-            let f = minus(&plain, &here.theta);
+            let (plain, f, metric, measured) = Self::step(&here, steps);
+            let length = dot(&measured, &measured);
             let mut mixed = None;
-            // gᵀH⁻¹g, as far as it is known. EM gains at least half the square of its step in the norm of D.
-            let (mut decrement, mut gradient) = (f64::INFINITY, f64::NAN);
-            if iteration >= EM_FIRST.min(self.max_iterations) || drop <= enough || still > 0 {
-                let metric = steps.metric(&here.theta);
-                let measured = steps.measure(&metric, &f);
-                let length = dot(&measured, &measured);
-                (decrement, gradient) = (length / SLOWEST, largest(&measured));
+            // gᵀH⁻¹g, as far as it is known.
+            let mut decrement = length / SLOWEST;
+            if iteration >= EM_FIRST {
                 let memory = memory.get_or_insert_with(|| Memory::new(metric.clone()));
                 let by_memory = steps.measure(&memory.metric, &f);
                 memory.add(&here.theta, &f, by_memory);
                 if let Some(step) = memory.mixed().filter(|_| !memory.changes.is_empty()) {
                     let way = steps.measure(&metric, &step);
-                    let descent = dot(&measured, &way);
-                    if memory.changes.len() >= LEAST && descent > 0.0 {
-                        decrement = decrement.min(length.max(descent));
+                    if memory.changes.len() >= LEAST {
+                        decrement = decrement.min(length.max(dot(&measured, &way)));
                     }
-                    // Against the gradient the loss bends down, and mixing leads to a saddle.
-                    if descent > 0.0 && pause == 0 && iteration >= EM_FIRST {
-                        mixed = self.bounded(&here.theta, &plain, step, dot(&way, &way).sqrt(), steps);
-                    }
+                    mixed = Some(self.bounded(&here.theta, &plain, step, dot(&way, &way).sqrt(), steps));
                 }
             }
             if decrement <= enough || still >= 2 {
@@ -201,22 +199,19 @@ impl Em {
                 let value = steps.e_step(&plain);
                 let lower = value <= here.value + NOISE * here.value.abs();
                 let last = if lower { Point { theta: plain, value } } else { here };
-                return end_at(last, gradient, iteration + 1, Status::Ok);
+                return end_at(last, largest(&measured), iteration + 1, Status::Ok);
             }
             if iteration >= self.max_iterations {
-                return end_at(here, gradient, iteration, Status::MaxIter);
+                return end_at(here, largest(&measured), iteration, Status::MaxIter);
             }
             let limit = here.value + NOISE * here.value.abs();
             let mut next = None;
-            pause -= usize::from(pause > 0);
-            if let Some(theta) = mixed {
+            if let Some(theta) = mixed.flatten() {
                 iteration += 1;
                 let value = steps.e_step(&theta);
                 next = (value <= limit).then_some(Point { theta, value });
                 if next.is_none() {
-                    (memory, pause, longer) = (None, longer, (2 * longer).min(LONGEST_PAUSE));
-                } else {
-                    longer = 1;
+                    memory = None;
                 }
             }
             let next = match next {
@@ -230,8 +225,7 @@ impl Em {
             if !next.value.is_finite() {
                 return Minimum::failed(next.theta, iteration);
             }
-            drop = here.value - next.value;
-            still = if drop <= NOISE * next.value.abs() { still + 1 } else { 0 };
+            still = if here.value - next.value <= NOISE * next.value.abs() { still + 1 } else { 0 };
             here = next;
         }
     }
@@ -264,9 +258,7 @@ impl Em {
 
 /// The end of a search whose last E step was at `here`.
 fn end(here: Point, iterations: usize, status: Status, steps: &mut impl Expectation) -> Minimum {
-    let mut next = here.theta.clone();
-    steps.m_step(&mut next);
-    let measured = steps.measure(&steps.metric(&here.theta), &minus(&next, &here.theta));
+    let (_, _, _, measured) = Em::step(&here, steps);
     end_at(here, largest(&measured), iterations, status)
 }
 
