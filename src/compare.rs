@@ -190,7 +190,8 @@ mod tests {
     /// Two folds are all rows, in their order; dealt out twice, a row has the mean of its scores.
     #[test]
     fn folds_are_one_set_of_rows() {
-        let fold = |places: &[usize], scores: &[f64]| Scored { places: Some(places.to_vec()), ..scored(scores) };
+        let fold =
+            |places: &[usize], scores: &[f64]| Scored { places: Some(places.to_vec()), ..scored(scores) };
         let once = [fold(&[0, 3], &[1.0, 4.0]), fold(&[1, 2], &[2.0, 3.0])];
         let all = pooled(&once).unwrap();
         assert_eq!(all.metrics[0].scores, [1.0, 2.0, 3.0, 4.0]);

@@ -110,7 +110,8 @@ mod tests {
         for model in ["[mean]", "[normal]\nsigma2 = 2.5"] {
             let model = built(model, &train);
             let found = influence(model.as_ref(), &train, &[mean]).unwrap();
-            let off = values.iter().zip(found.column(0)).map(|(v, i)| (v - mean - i).abs()).fold(0.0, f64::max);
+            let off =
+                values.iter().zip(found.column(0)).map(|(v, i)| (v - mean - i).abs()).fold(0.0, f64::max);
             assert!(off < 1e-4, "{off}");
             // Skewness over 6 √n.
             let centred: Vec<f64> = values.iter().map(|v| v - mean).collect();

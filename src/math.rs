@@ -99,7 +99,13 @@ pub fn normal_cdf(z: f64) -> f64 {
 /// Φ⁻¹(p): a rational first guess, then Halley's steps.
 pub fn normal_quantile(p: f64) -> f64 {
     if !(p > 0.0 && p < 1.0) {
-        return if p == 0.0 { f64::NEG_INFINITY } else if p == 1.0 { f64::INFINITY } else { f64::NAN };
+        return if p == 0.0 {
+            f64::NEG_INFINITY
+        } else if p == 1.0 {
+            f64::INFINITY
+        } else {
+            f64::NAN
+        };
     }
     if p > 0.5 {
         return -normal_quantile(1.0 - p);
@@ -154,7 +160,9 @@ mod tests {
 
     #[test]
     fn normal_quantiles_are_those_of_tables() {
-        for (p, z) in [(0.5, 0.0), (0.975, 1.959963984540054), (0.05, -1.6448536269514722), (1e-10, -6.361340902404056)] {
+        for (p, z) in
+            [(0.5, 0.0), (0.975, 1.959963984540054), (0.05, -1.6448536269514722), (1e-10, -6.361340902404056)]
+        {
             assert!((normal_quantile(p) - z).abs() < 1e-12, "{p}: {}", normal_quantile(p));
             assert!((normal_cdf(z) / p - 1.0).abs() < 1e-9, "{z}");
         }

@@ -35,7 +35,9 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         None => scored,
     };
     let over = match folds {
-        Some(folds) if repeats > folds => format!("rows, held out in {folds} folds {} times", repeats / folds),
+        Some(folds) if repeats > folds => {
+            format!("rows, held out in {folds} folds {} times", repeats / folds)
+        }
         Some(folds) => format!("rows, each held out in one of {folds} folds"),
         None if repeats > 1 => format!("{repeats} repeats"),
         None => "test rows".into(),

@@ -67,6 +67,11 @@ fn say_first(posterior: &Posterior) {
              standardised by those of the training rows",
         );
     }
+    if posterior.data.filter.is_some() {
+        note(
+            "note: the run was trained on the rows that its `data.filter` keeps; new rows are predicted whatever they are",
+        );
+    }
     if let Some(ambiguous) = posterior.ambiguous {
         let share = super::text::percent(ambiguous);
         note(&format!(

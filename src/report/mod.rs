@@ -1,5 +1,6 @@
 //! What a run says about itself: one entry per repeat, and mean, sd and standard error over repeats.
 
+mod tuning;
 mod warnings;
 
 use std::collections::{BTreeMap, HashSet};
@@ -22,6 +23,7 @@ use crate::model::Model;
 use crate::optim::Status;
 use crate::restarts::{Adequacy, AdequacySum};
 use crate::samples::{Relation, Sample};
+pub use tuning::{METRICS, Simpler, Tuned};
 use warnings::warnings;
 
 /// Header of `report.csv`.
@@ -465,7 +467,8 @@ pub struct OverRepeats {
 /// A metric that was measured on test rows, of every round that has it, and on how many.
 fn measured(rounds: &[Repeat], name: &str) -> Vec<(usize, Estimate)> {
     let of_round = |round: &Repeat| {
-        let (_, value) = round.metrics().into_iter().find(|(metric, _)| *metric == name && name != "sparsity")?;
+        let (_, value) =
+            round.metrics().into_iter().find(|(metric, _)| *metric == name && name != "sparsity")?;
         Some((round.n_test, value?))
     };
     rounds.iter().filter_map(of_round).collect()
@@ -538,7 +541,9 @@ impl Report {
     pub fn of_folds(mut self, folds: Option<usize>) -> Report {
         self.folds = folds;
         for (name, metric) in &mut self.metrics {
-            if let Some(pooled) = folds.and_then(|folds| OverRepeats::of_folds(&measured(&self.repeats, name), folds)) {
+            if let Some(pooled) =
+                folds.and_then(|folds| OverRepeats::of_folds(&measured(&self.repeats, name), folds))
+            {
                 *metric = pooled;
             }
         }

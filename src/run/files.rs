@@ -8,9 +8,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use super::{Chunk, Keeper, Kept, Opening, Run, Watch};
 use crate::error::{Error, Result};
 use crate::kernel::Level;
+use crate::method::Trial;
 use crate::path::PathPoint;
 use crate::report::Report;
-use crate::method::Trial;
 use crate::samples::{Kinship, NameStyle, Sample, Summary, columns, npy_header, quoted};
 use crate::store::{self, AtomicFile, DrawFile, Machine, Manifest, RunDir};
 

@@ -278,7 +278,8 @@ impl Round<'_> {
             return Ok(None);
         }
         let failed = |why: &str| Error::input(format!("`output.influence`: {why}"));
-        let minimum = trial.estimate(machine, known).ok_or_else(|| failed("there is no minimum at equal weights"))?;
+        let minimum =
+            trial.estimate(machine, known).ok_or_else(|| failed("there is no minimum at equal weights"))?;
         let found = machine.pool.install(|| influence(trial.model.as_ref(), &trial.train, &minimum.theta));
         let found = found.ok_or_else(|| {
             failed("the loss has no single smooth minimum at equal weights: its second derivatives are not positive definite there")

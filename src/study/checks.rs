@@ -143,9 +143,15 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         let alpha = experiment.prior.as_ref().is_some_and(|prior| prior.alpha.get() > 0.0);
         let design = data.weight.is_some() || data.cluster.is_some() || data.stratify.is_some();
         let why = match () {
-            _ if !experiment.method.is_bootstrap() => "is of the bootstrap: other draws have no equal weights to move",
-            _ if alpha || experiment.method.name() == "mdp-npl" => "is of rows alone, and `prior.alpha` adds others",
-            _ if design => "is of rows that count alike: leave out `data.weight`, `data.cluster` and `data.stratify`",
+            _ if !experiment.method.is_bootstrap() => {
+                "is of the bootstrap: other draws have no equal weights to move"
+            }
+            _ if alpha || experiment.method.name() == "mdp-npl" => {
+                "is of rows alone, and `prior.alpha` adds others"
+            }
+            _ if design => {
+                "is of rows that count alike: leave out `data.weight`, `data.cluster` and `data.stratify`"
+            }
             _ if experiment.path.is_some() => "is of one experiment, and [path] makes several",
             _ => "",
         };
@@ -156,7 +162,9 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     if let Some(folds) = experiment.evaluate.folds {
         let why = match () {
             _ if folds.get() < 2 => "must be 2 at least: what is held out is trained on in the other folds",
-            _ if data.simulate.is_some() => "deals out the rows of files, and these are simulated; `n_test` draws test rows",
+            _ if data.simulate.is_some() => {
+                "deals out the rows of files, and these are simulated; `n_test` draws test rows"
+            }
             _ if data.test.is_some() => "and `data.test` exclude each other: there are test rows already",
             _ if data.split.is_some() => "and `data.split` exclude each other: choose one",
             _ if data.response.is_some() => "needs responses that stay, and `data.response` draws them anew",

@@ -131,7 +131,8 @@ impl Sources {
                     None => (train.n(), "rows"),
                 };
                 if folds > units {
-                    let message = format!("`evaluate.folds` is {folds}, and there are {units} {what} to deal out");
+                    let message =
+                        format!("`evaluate.folds` is {folds}, and there are {units} {what} to deal out");
                     return Err(in_files(Error::input(message)));
                 }
             }

@@ -12,7 +12,9 @@ use derived::Derived;
 use load::{Part, Rows, Sources};
 pub use memory::Need;
 
-use crate::config::{Complaint, Count, Document, Problem, Scalar, nearest, printable, within, without_characters};
+use crate::config::{
+    Complaint, Count, Document, Problem, Scalar, nearest, printable, within, without_characters,
+};
 use crate::data::Dataset;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::Preparation;
@@ -262,7 +264,8 @@ impl Study {
 
     /// Draws of a round: of a path, `sampler.B` may be what it is about.
     pub fn draws_of(&self, round: usize) -> u64 {
-        let of_setting = self.settings.get(self.setting_of(round).0).map(|(_, experiment)| experiment.sampler.draws.get());
+        let of_setting =
+            self.settings.get(self.setting_of(round).0).map(|(_, experiment)| experiment.sampler.draws.get());
         of_setting.unwrap_or_else(|| self.draws()) as u64
     }
 
@@ -457,7 +460,12 @@ impl Study {
         self.check_metrics(model.as_ref(), test.as_deref())?;
         if self.experiment.output.pointwise {
             let scored = test.is_some()
-                && self.experiment.evaluate.metrics.as_ref().is_none_or(|m| m.iter().any(|m| *m != Metric::Sparsity));
+                && self
+                    .experiment
+                    .evaluate
+                    .metrics
+                    .as_ref()
+                    .is_none_or(|m| m.iter().any(|m| *m != Metric::Sparsity));
             let chains = matches!(relation.draws, Kinship::Chains { .. });
             let why = match () {
                 _ if !model.is_likelihood() => "keeps log densities, and this loss is no likelihood",
