@@ -97,7 +97,7 @@ fn parameters_are_chosen_sorted_and_written_in_every_format() {
         (&["--only", "beta.y"][..], "did you mean"),
         (&["--level", "1.5"], "no probability"),
         (&["--between", "2,1"], "two numbers in order"),
-        (&["--interval", "bca"], "possible values"),
+        (&["--interval", "bcd"], "possible values"),
     ] {
         let said = place.npl(&[&["summary", "runs/q"], args].concat());
         assert_eq!(said.code, Some(2), "{args:?}");
