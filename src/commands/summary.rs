@@ -59,7 +59,11 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         }
     };
     let chosen = samples.parameters_like(&args.only)?;
-    let estimates = corrections::estimate(&args, &report);
+    // Labels of components that draws mix are those of no estimate.
+    let estimates = match relation.exchangeable {
+        true => BTreeMap::new(),
+        false => corrections::estimate(&args, &report),
+    };
     let table = match question(&args) {
         Some(mut question) => {
             question.corrections = corrections::corrections(&args, &report, relation, &chosen)?;
