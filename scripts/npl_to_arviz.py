@@ -4,7 +4,8 @@
 `mu.1.2` becomes an array, `beta.age` a vector with column names as coordinates; columns that end in `__` become
 sample statistics, repeats become chains; of NUTS the chains of all repeats do, and divergences are `diverging`, as ArviZ has
 them. Weighted draws (importance sampling) are refused: ArviZ would count them all the same. Reads draws in any format that npl writes (Parquet through pandas), and gives
-what ArviZ works on: InferenceData with ArviZ 0.x, a DataTree with 1.x.
+what ArviZ works on: InferenceData with ArviZ 0.x, a DataTree with 1.x. `log_lik.npy` (of NUTS with `output.pointwise = true`) becomes the
+group `log_likelihood`, for `az.loo`; it is of the first repeat, so that the run must have one.
 """
 import csv
 import gzip
@@ -81,9 +82,15 @@ def load(run, samples=None):
             posterior[head] = draws.reshape(*draws.shape[:2], *shape)
         else:
             posterior[head], coords[f"{head}_column"], dims[head] = draws, labels, [f"{head}_column"]
+    data = {"posterior": posterior, "sample_stats": stats}
+    log_lik = pathlib.Path(run) / "log_lik.npy"
+    if log_lik.exists() and samples is None:
+        values = np.load(log_lik)
+        if len(values) == by_chain.shape[0] * by_chain.shape[1]:
+            data["log_likelihood"] = {"y": values.reshape(*by_chain.shape[:2], -1)}
     if int(az.__version__.split(".")[0]) >= 1:
-        return az.from_dict({"posterior": posterior, "sample_stats": stats}, coords=coords, dims=dims)
-    return az.from_dict(posterior=posterior, sample_stats=stats, coords=coords, dims=dims)
+        return az.from_dict(data, coords=coords, dims=dims)
+    return az.from_dict(**data, coords=coords, dims=dims)
 
 
 if __name__ == "__main__":

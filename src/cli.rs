@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use npl::kernel::Simd;
+use npl::report::Simpler;
 use npl::samples::{self, Interval, NameStyle, Text};
 
 const STYLES: Styles = Styles::styled()
@@ -591,6 +592,15 @@ pub struct TableArgs {
     /// Run directories
     #[arg(required = true)]
     pub runs: Vec<PathBuf>,
+    /// The metric of every setting of a path, the best setting, and the simplest within one standard error of it
+    #[arg(long)]
+    pub path: bool,
+    /// Which metric --path chooses by: lppd, mse, accuracy, auc or log_loss [default: the first that there is]
+    #[arg(long, value_name = "NAME", requires = "path")]
+    pub metric: Option<String>,
+    /// Which values of the key that is varied are simpler [default: more gamma or alpha, less K or student_t.b]
+    #[arg(long, value_enum, requires = "path")]
+    pub simpler: Option<Simpler>,
     #[command(flatten)]
     pub reading: ReadArgs,
     #[arg(long, value_enum, default_value_t)]

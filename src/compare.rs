@@ -33,6 +33,8 @@ pub struct Pointwise {
 pub struct Scored {
     /// What the rows are known by.
     rows: Vec<u64>,
+    /// Where they stand among all rows, from 0, where they were put aside of them.
+    places: Option<Vec<usize>>,
     pub metrics: Vec<Pointwise>,
 }
 
@@ -54,10 +56,12 @@ pub fn score(run: &Path, study: &Study, repeat: usize) -> Result<Scored> {
     if !trial.model.is_likelihood() {
         return Err(wrong("its loss is not a likelihood, and has no predictive density"));
     }
-    let rows = match &test.y {
+    let places = study.test_rows(repeat);
+    let mut rows: Vec<u64> = match &test.y {
         Some(y) => y.iter().map(|v| v.to_bits()).collect(),
         None => test.x.iter().flat_map(|row| row.to_vec()).map(f64::to_bits).collect(),
     };
+    rows.extend(places.iter().flatten().map(|place| *place as u64));
     let predictive = predictive(run, &trial, repeat)?;
     let left: Vec<Vec<f64>> = predictive.groups().map(|g| predictive.log_predictive(Some(g))).collect();
     let whole = predictive.log_predictive(None);
@@ -77,7 +81,37 @@ pub fn score(run: &Path, study: &Study, repeat: usize) -> Result<Scored> {
         let scores = whole.iter().zip(&y).map(right).collect();
         metrics.push(Pointwise { metric: "accuracy", scores, left_out: Vec::new() });
     }
-    Ok(Scored { rows, metrics })
+    Ok(Scored { rows, places, metrics })
+}
+
+/// The folds of a cross-validation as one set of test rows, in the order of the data: every row once for each time that they were
+/// dealt out, and the mean of these scores.
+pub fn pooled(folds: &[Scored]) -> Option<Scored> {
+    let places: Vec<&Vec<usize>> = folds.iter().map(|fold| fold.places.as_ref()).collect::<Option<_>>()?;
+    let n = 1 + places.iter().copied().flatten().max()?;
+    let counts = places.iter().copied().flatten().fold(vec![0.0; n], |mut counts, &i| {
+        counts[i] += 1.0;
+        counts
+    });
+    let total: f64 = counts.iter().sum();
+    let metric = |k: usize| -> Option<Pointwise> {
+        let metric = folds[0].metrics.get(k)?.metric;
+        let mut scores = vec![0.0; n];
+        let groups = folds[0].metrics[k].left_out.len();
+        let mut left_out = vec![0.0; groups];
+        for (fold, places) in folds.iter().zip(&places) {
+            let of = fold.of(metric)?;
+            places.iter().zip(&of.scores).for_each(|(&i, score)| scores[i] += score);
+            // Draws of folds are independent of each other: leaving a group out of all of them is leaving it out of their sum.
+            let share = places.len() as f64 / total;
+            left_out.iter_mut().zip(&of.left_out).for_each(|(sum, left)| *sum += share * left);
+        }
+        let means = scores.iter().zip(&counts).filter(|(_, count)| **count > 0.0);
+        let scores = means.map(|(score, count)| score / count).collect();
+        Some(Pointwise { metric, scores, left_out })
+    };
+    let metrics = (0..folds[0].metrics.len()).map(metric).collect::<Option<_>>()?;
+    Some(Scored { rows: folds.iter().flat_map(|fold| fold.rows.clone()).collect(), places: None, metrics })
 }
 
 /// The predictive density of every test row.
@@ -150,7 +184,23 @@ mod tests {
 
     fn scored(scores: &[f64]) -> Scored {
         let lppd = Pointwise { metric: "LPPD", scores: scores.to_vec(), left_out: vec![0.0, 2.0] };
-        Scored { rows: vec![1; scores.len()], metrics: vec![lppd] }
+        Scored { rows: vec![1; scores.len()], places: None, metrics: vec![lppd] }
+    }
+
+    /// Two folds are all rows, in their order; dealt out twice, a row has the mean of its scores.
+    #[test]
+    fn folds_are_one_set_of_rows() {
+        let fold =
+            |places: &[usize], scores: &[f64]| Scored { places: Some(places.to_vec()), ..scored(scores) };
+        let once = [fold(&[0, 3], &[1.0, 4.0]), fold(&[1, 2], &[2.0, 3.0])];
+        let all = pooled(&once).unwrap();
+        assert_eq!(all.metrics[0].scores, [1.0, 2.0, 3.0, 4.0]);
+        // Each fold 0 without the first group, and 2 without the second: so is their mean.
+        assert_eq!(all.metrics[0].left_out, [0.0, 2.0]);
+        let again = [fold(&[0, 1], &[3.0, 4.0]), fold(&[2, 3], &[5.0, 6.0])];
+        let twice = pooled(&[once.to_vec(), again.to_vec()].concat()).unwrap();
+        assert_eq!(twice.metrics[0].scores, [2.0, 3.0, 4.0, 5.0]);
+        assert!(pooled(&[scored(&[1.0])]).is_none());
     }
 
     /// Differences 1, 2, 3: mean 2, standard error √(1/3); rows that are hard for both do not count.

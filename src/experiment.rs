@@ -71,6 +71,13 @@ fn one() -> Count {
     Count::new(1).expect("at least one")
 }
 
+impl Experiment {
+    /// How often the rows are held out in parts: 1 without cross-validation.
+    pub fn folds(&self) -> usize {
+        self.evaluate.folds.map_or(1, Count::get)
+    }
+}
+
 /// Where the data come from, and what is done to them before any model sees them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -520,6 +527,10 @@ pub struct EvaluateConfig {
     /// A coefficient counts as zero if its posterior mean is below this in absolute value; needed for sparsity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<Positive>,
+    /// Cross-validation: the rows are dealt out over so many folds, and the experiment is run once for each, without its rows, which
+    /// are then the test rows. Each of `repeats` deals anew. Left out: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds: Option<Count>,
 }
 
 /// A number that is computed from the draws.
@@ -551,6 +562,13 @@ pub struct OutputConfig {
     /// `.columns.json`; `.parquet`, in a build with `--features parquet`.
     #[serde(default = "OutputConfig::default_samples")]
     pub samples: String,
+    /// Whether to keep, in `pointwise.csv`, the log predictive density of every test row; of `method = "nuts"` also the log
+    /// likelihood of every training row by every draw of the first repeat, in `log_lik.npy`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pointwise: bool,
+    /// Whether to keep, in `influence.csv`, how much every training row moves each parameter: needed for BCa intervals.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub influence: bool,
 }
 
 impl OutputConfig {
@@ -561,7 +579,7 @@ impl OutputConfig {
 
 impl Default for OutputConfig {
     fn default() -> Self {
-        OutputConfig { samples: Self::default_samples() }
+        OutputConfig { samples: Self::default_samples(), pointwise: false, influence: false }
     }
 }
 

@@ -38,6 +38,7 @@ pub mod error;
 pub mod evaluate;
 pub mod experiment;
 pub mod expression;
+pub mod influence;
 pub mod init;
 pub mod kernel;
 pub mod linalg;

@@ -91,6 +91,38 @@ pub fn log_dirichlet_constant(a: f64, k: usize) -> f64 {
     libm::lgamma(a * k as f64) - k as f64 * libm::lgamma(a)
 }
 
+/// Φ(z), the standard normal distribution.
+pub fn normal_cdf(z: f64) -> f64 {
+    0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// Φ⁻¹(p): a rational first guess, then Halley's steps.
+pub fn normal_quantile(p: f64) -> f64 {
+    if !(p > 0.0 && p < 1.0) {
+        return if p == 0.0 {
+            f64::NEG_INFINITY
+        } else if p == 1.0 {
+            f64::INFINITY
+        } else {
+            f64::NAN
+        };
+    }
+    if p > 0.5 {
+        return -normal_quantile(1.0 - p);
+    }
+    let tail = libm::sqrt(-2.0 * libm::log(p));
+    // Abramowitz and Stegun 26.2.23, right to 5e-4.
+    let mut z = -(tail
+        - (2.515517 + tail * (0.802853 + tail * 0.010328))
+            / (1.0 + tail * (1.432788 + tail * (0.189269 + tail * 0.001308))));
+    for _ in 0..3 {
+        let density = libm::exp(-0.5 * z * z) / libm::sqrt(2.0 * std::f64::consts::PI);
+        let off = (normal_cdf(z) - p) / density;
+        z -= off / (1.0 + 0.5 * z * off);
+    }
+    z
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +156,16 @@ mod tests {
         assert_eq!(quantile_sorted(&x, 1.0), 4.0);
         assert!((quantile_sorted(&x, 0.1) - 1.3).abs() < 1e-15);
         assert!(quantile_sorted(&[], 0.5).is_nan());
+    }
+
+    #[test]
+    fn normal_quantiles_are_those_of_tables() {
+        for (p, z) in
+            [(0.5, 0.0), (0.975, 1.959963984540054), (0.05, -1.6448536269514722), (1e-10, -6.361340902404056)]
+        {
+            assert!((normal_quantile(p) - z).abs() < 1e-12, "{p}: {}", normal_quantile(p));
+            assert!((normal_cdf(z) / p - 1.0).abs() < 1e-9, "{z}");
+        }
+        assert!(normal_quantile(-0.1).is_nan() && normal_quantile(1.0) == f64::INFINITY);
     }
 }

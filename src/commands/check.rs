@@ -59,19 +59,22 @@ fn facts(study: &Study, pool: rayon::ThreadPool, shard_minutes: Option<f64>) -> 
     let rounds = study.rounds();
     lines.push(match &study.experiment.path {
         None => {
-            format!("sampler     {}, {} draws x {}", study.label(), study.draws(), counted(rounds, "repeat"))
+            let what = if study.experiment.evaluate.folds.is_some() { "fold" } else { "repeat" };
+            format!("sampler     {}, {} draws x {}", study.label(), study.draws(), counted(rounds, what))
         }
         Some(path) => {
             let values = study.settings();
+            let folds = study.experiment.evaluate.folds.map(|folds| format!(", {} folds", folds.get()));
+            let folds = folds.unwrap_or_default();
             let ends = values.first().zip(values.last());
             let ends = ends.map(|(a, b)| format!(" from {a} to {b}")).unwrap_or_default();
             format!(
                 "sampler     {}, {} draws x {} of {}{ends}",
                 study.label(),
                 study.draws(),
-                counted(rounds, "setting"),
+                counted(values.len(), "setting"),
                 path.parameter
-            )
+            ) + &folds
         }
     });
     let threads = pool.current_num_threads();

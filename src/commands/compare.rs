@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use npl::compare::{Difference, Scored, difference, score};
+use npl::compare::{Difference, Scored, difference, pooled, score};
 use npl::config::printable;
 use npl::error::Error;
 use npl::math::mean;
@@ -24,11 +24,24 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     if studies.iter().any(|study| study.repeats() != repeats) {
         note(&format!("note: the runs have different numbers of repeats; the first {repeats} are compared"));
     }
+    let folds = folds(&args.runs, &studies)?;
     let of_run = |(run, study): (&PathBuf, &Study)| -> Result<Vec<Scored>> {
         (0..repeats).map(|r| Ok(pool.install(|| score(run, study, r))?)).collect()
     };
     let scored = args.runs.iter().zip(&studies).map(of_run).collect::<Result<Vec<_>>>()?;
     same_rows(&args.runs, &scored)?;
+    let scored = match folds {
+        Some(_) => scored.into_iter().map(|run| pooled(&run).map_or(run, |all| vec![all])).collect(),
+        None => scored,
+    };
+    let over = match folds {
+        Some(folds) if repeats > folds => {
+            format!("rows, held out in {folds} folds {} times", repeats / folds)
+        }
+        Some(folds) => format!("rows, each held out in one of {folds} folds"),
+        None if repeats > 1 => format!("{repeats} repeats"),
+        None => "test rows".into(),
+    };
     let mut out = String::new();
     let mut table: Vec<Vec<String>> =
         vec![["run", "metric", "value", "best minus this", "se", "mcse"].map(String::from).to_vec()];
@@ -41,13 +54,13 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         for (i, run) in args.runs.iter().enumerate() {
             let from = difference(&scored[best], &scored[i], metric).filter(|_| i != best);
             table.push(row(run, metric, values[i], from, args.format));
-            sentences.extend(from.map(|from| sentence(&args.runs[best], run, metric, from, repeats)));
+            sentences.extend(from.map(|from| sentence(&args.runs[best], run, metric, from, &over)));
         }
     }
     out += &render(&table, args.format);
     if matches!(args.format, Format::Text | Format::Markdown) {
-        let over = if repeats > 1 { "repeats, whose test rows overlap" } else { "test rows" };
-        out += &format!("(se: standard error over {over}; mcse: Monte Carlo error)\n\n");
+        let overlap = if repeats > 1 && folds.is_none() { ", whose test rows overlap" } else { "" };
+        out += &format!("(se: standard error over {over}{overlap}; mcse: Monte Carlo error)\n\n");
         sentences.iter().for_each(|line| out += &format!("{line}\n"));
     }
     print(out.as_bytes())
@@ -60,6 +73,23 @@ fn study(run: &Path, args: &CompareArgs) -> Result<Study> {
         return Err(Error::input(message).into());
     }
     Ok(study)
+}
+
+/// How many folds the runs have, if they are cross-validations; rows that were put aside otherwise are other rows.
+fn folds(runs: &[PathBuf], studies: &[Study]) -> Result<Option<usize>> {
+    let of = |study: &Study| study.experiment.evaluate.folds.map(|folds| folds.get());
+    let first = of(&studies[0]);
+    match studies.iter().position(|study| of(study) != first) {
+        None => Ok(first),
+        Some(i) => {
+            let message = format!(
+                "{} and {} put rows aside in other ways: runs are compared on the same rows; give both the same `evaluate.folds`",
+                shown(&runs[0]),
+                shown(&runs[i])
+            );
+            Err(Error::input(message).into())
+        }
+    }
 }
 
 fn shown(run: &Path) -> String {
@@ -109,8 +139,7 @@ fn small(value: f64) -> String {
 }
 
 /// What the numbers say, in words.
-fn sentence(best: &Path, run: &Path, metric: &str, d: Difference, repeats: usize) -> String {
-    let over = if repeats > 1 { format!("{repeats} repeats") } else { "test rows".into() };
+fn sentence(best: &Path, run: &Path, metric: &str, d: Difference, over: &str) -> String {
     let (best, run) = (shown(best), shown(run));
     if d.mcse > 0.5 * d.mean {
         return format!(

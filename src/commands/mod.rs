@@ -3,6 +3,7 @@
 mod alpha;
 mod check;
 mod compare;
+mod corrections;
 mod explain;
 mod export;
 mod merge;
@@ -127,9 +128,9 @@ fn round(report: &Report, repeat: Option<usize>, setting: Option<usize>) -> Resu
             ("--repeat", "repeats", repeat, other)
         }
     };
-    let outside = given.filter(|r| !(1..=report.repeats.len()).contains(r));
-    let message =
-        other.or(outside.map(|r| format!("{flag} {r}: the run has {what} 1 to {}", report.repeats.len())));
+    let count = report.path.as_ref().map_or(report.repeats.len(), |path| path.values.len());
+    let outside = given.filter(|r| !(1..=count).contains(r));
+    let message = other.or(outside.map(|r| format!("{flag} {r}: the run has {what} 1 to {count}")));
     message.map_or(Ok(given), |message| Err(Error::input(message).into()))
 }
 

@@ -31,6 +31,12 @@ pub fn predict(args: PredictArgs) -> Result<()> {
         return Err(Error::input(message).into());
     }
     say_first(&posterior);
+    if report.folds.is_some() {
+        note(
+            "note: the run is a cross-validation: these are the draws of one of its folds, without the rows that it held out; those \
+             given all rows are of a run without `evaluate.folds`",
+        );
+    }
     let question =
         Question { level: args.level, responses: !args.draws && posterior.responds(), draws: args.draws };
     let rules = rules(&posterior, &args.new);
@@ -72,6 +78,11 @@ fn say_first(posterior: &Posterior) {
         note(
             "note: the run standardised its test rows by their own mean and sd (`data.standardise_by = \"each\"`); new rows are \
              standardised by those of the training rows",
+        );
+    }
+    if posterior.data.filter.is_some() {
+        note(
+            "note: the run was trained on the rows that its `data.filter` keeps; new rows are predicted whatever they are",
         );
     }
     if let Some(ambiguous) = posterior.ambiguous {

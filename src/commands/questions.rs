@@ -43,6 +43,8 @@ fn ends(kind: Interval, level: f64) -> [String; 2] {
             [50.0 * (1.0 - level), 50.0 * (1.0 + level)].map(|q| format!("{} %", short(q)))
         }
         Interval::Hdi => ["from", "to"].map(|end| format!("{share} HDI {end}")),
+        Interval::Bc => ["from", "to"].map(|end| format!("{share} BC {end}")),
+        Interval::Bca => ["from", "to"].map(|end| format!("{share} BCa {end}")),
         Interval::Simultaneous => ["from", "to"].map(|end| format!("{share} joint {end}")),
     }
 }

@@ -361,7 +361,11 @@ fn progress(study: &Study, args: &RunArgs, total: u64) -> ProgressBar {
 
 fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
     if args.json {
-        print((serde_json::to_string_pretty(report)? + "\n").as_bytes())?;
+        let mut told = serde_json::to_value(report)?;
+        if let Some(posterior) = summary::posterior(out, report) {
+            told["posterior"] = posterior;
+        }
+        print((serde_json::to_string_pretty(&told)? + "\n").as_bytes())?;
     }
     if args.quiet {
         return Ok(());

@@ -1,5 +1,8 @@
 //! `npl summary`: the posterior in numbers, and how far to trust them.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use anyhow::Result;
 use npl::bayes::importance::Weights;
 use npl::config::printable;
@@ -11,7 +14,7 @@ use npl::samples::{Question, Samples, Summary};
 use npl::store;
 
 use super::text::{number, percent, render, seconds, warnings};
-use super::{note, note_warnings, print, questions, reading, relabel};
+use super::{corrections, note, note_warnings, print, questions, reading, relabel};
 use crate::cli::{Format, Order, SummaryArgs, Units};
 
 /// More parameters than this are not listed for people; the files have them all.
@@ -56,8 +59,14 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         }
     };
     let chosen = samples.parameters_like(&args.only)?;
+    // Labels of components that draws mix are those of no estimate.
+    let estimates = match relation.exchangeable {
+        true => BTreeMap::new(),
+        false => corrections::estimate(&args, &report),
+    };
     let table = match question(&args) {
-        Some(question) => {
+        Some(mut question) => {
+            question.corrections = corrections::corrections(&args, &report, relation, &chosen)?;
             let mut answers = samples.answers(&chosen, relation.draws, args.repeat, &question)?;
             sort(&args, &mut answers, |a| (&a.parameter, a.mean.0, a.sd.0));
             questions::rows(&answers, &question, is_for_people(&args))
@@ -68,7 +77,10 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
                 parameters.retain(|s| chosen.contains(&s.parameter));
             }
             sort(&args, &mut parameters, |s| (&s.parameter, s.mean, s.sd));
-            if is_for_people(&args) { rows(&parameters) } else { cells(&Summary::table(&parameters)) }
+            match is_for_people(&args) {
+                true => rows(&parameters, &estimates),
+                false => with_estimates(cells(&Summary::table(&parameters)), &parameters, &estimates),
+            }
         }
     };
     if !is_for_people(&args) {
@@ -76,6 +88,7 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         relabelled.iter().for_each(|done| note(&relabel::trust(done)));
         return note_warnings(&report);
     }
+    let table = if args.format == Format::Text { narrowed(table) } else { table };
     let mut out = heading(&report);
     out += &render(&table[..table.len().min(LISTED + 1)], args.format);
     if table.len() > LISTED + 1 {
@@ -100,6 +113,22 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
     print(out.as_bytes())
 }
 
+/// The summary of a finished run, an object for each parameter; `None` of a path, and where it cannot be read.
+pub fn posterior(run: &Path, report: &Report) -> Option<serde_json::Value> {
+    let text = std::fs::read_to_string(store::file_of(run, store::SUMMARY).ok()?).ok()?;
+    let mut table = cells(&text);
+    if let [only] = &report.repeats[..]
+        && !only.estimate.is_empty()
+    {
+        table[0].push("estimate".into());
+        for row in &mut table[1..] {
+            let estimate = only.estimate.get(&row[0]).map_or(String::new(), |v| format!("{v:?}"));
+            row.push(estimate);
+        }
+    }
+    serde_json::from_str(&render(&table, Format::Json)).ok()
+}
+
 /// What is asked beyond the usual table.
 fn question(args: &SummaryArgs) -> Option<Question> {
     let asked =
@@ -109,6 +138,7 @@ fn question(args: &SummaryArgs) -> Option<Question> {
         level: args.level.unwrap_or(0.95),
         above: args.above,
         between: args.between.clone(),
+        corrections: BTreeMap::new(),
     })
 }
 
@@ -173,15 +203,69 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
     print(out.as_bytes())
 }
 
-fn rows(parameters: &[Summary]) -> Vec<Vec<String>> {
-    let titles = ["parameter", "mean", "mcse", "sd", "2.5 %", "10 %", "50 %", "90 %", "97.5 %"];
+/// What a terminal has room for.
+const WIDE: usize = 80;
+/// What is left out of a table for people, in this order, until it fits; csv and json have it.
+const SPARED: [&str; 7] = ["10 %", "90 %", "mcse", "bias", "ESS tail", "50 %", "estimate"];
+
+/// Without the columns that a terminal has no room for.
+fn narrowed(mut table: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    let width = |table: &[Vec<String>]| -> usize {
+        let listed = &table[..table.len().min(LISTED + 1)];
+        let of_column =
+            |j: usize| listed.iter().filter_map(|row| row.get(j)).map(|c| c.chars().count()).max();
+        (0..table[0].len()).map(|j| of_column(j).unwrap_or(0) + 2).sum::<usize>().saturating_sub(2)
+    };
+    for title in SPARED {
+        let place = table[0].iter().position(|known| known == title);
+        if let Some(j) = place.filter(|_| width(&table) > WIDE) {
+            table.iter_mut().for_each(|row| drop(row.remove(j)));
+        }
+    }
+    table
+}
+
+/// With the estimate at equal weights and the distance of the mean from it, where there is one.
+fn with_estimates(
+    mut table: Vec<Vec<String>>,
+    parameters: &[Summary],
+    estimates: &BTreeMap<String, f64>,
+) -> Vec<Vec<String>> {
+    if estimates.is_empty() {
+        return table;
+    }
+    table[0].extend(["estimate", "bias"].map(String::from));
+    for (row, summary) in table[1..].iter_mut().zip(parameters) {
+        let estimate = estimates.get(&summary.parameter);
+        row.extend(
+            [estimate.copied(), estimate.map(|e| summary.mean - e)]
+                .map(|v| v.map_or(String::new(), |v| format!("{v:?}"))),
+        );
+    }
+    table
+}
+
+fn rows(parameters: &[Summary], estimates: &BTreeMap<String, f64>) -> Vec<Vec<String>> {
+    let known = !estimates.is_empty();
+    let front = if known {
+        &["parameter", "estimate", "mean", "mcse", "bias", "sd"][..]
+    } else {
+        &["parameter", "mean", "mcse", "sd"]
+    };
+    let titles = front.iter().copied().chain(["2.5 %", "10 %", "50 %", "90 %", "97.5 %"]);
     let chains = parameters.first().is_some_and(|s| s.convergence.is_some());
     let more: &[&str] = if chains { &["R-hat", "ESS bulk", "ESS tail"] } else { &[] };
-    let titles: Vec<String> = titles.iter().chain(more).map(|t| t.to_string()).collect();
+    let titles: Vec<String> = titles.chain(more.iter().copied()).map(|t| t.to_string()).collect();
     let line = |s: &Summary| {
         let e = s.mcse_mean;
-        let mut row =
-            vec![s.parameter.clone(), number(s.mean, e), format!("{e:.1e}"), number(s.sd, s.mcse_sd)];
+        let estimate = estimates.get(&s.parameter).copied();
+        // The estimate has no Monte Carlo error; more digits than those of the mean beside it say nothing.
+        let told = |v: Option<f64>| v.map_or(String::new(), |v| number(v, e));
+        let mut row = vec![s.parameter.clone()];
+        row.extend(known.then(|| told(estimate)));
+        row.extend([number(s.mean, e), format!("{e:.1e}")]);
+        row.extend(known.then(|| told(estimate.map(|estimate| s.mean - estimate))));
+        row.push(number(s.sd, s.mcse_sd));
         row.extend(s.quantiles.iter().zip(s.mcse_quantiles).map(|(&q, e)| number(q, e)));
         row.extend(s.convergence.iter().flat_map(|c| {
             [format!("{:.3}", c.rhat), format!("{:.0}", c.ess_bulk), format!("{:.0}", c.ess_tail)]
@@ -198,7 +282,14 @@ pub fn diagnostics(report: &Report) -> String {
     let mut out = format!("{}: {}, seed {}", printable(&report.name), printable(&report.label), first.seed);
     match &report.path {
         Some(path) => {
-            out += &format!(", {} settings of {}", report.repeats.len(), printable(&path.parameter))
+            out += &format!(", {} settings of {}", path.values.len(), printable(&path.parameter));
+            out += &report.folds.map(|folds| format!(", {folds} folds")).unwrap_or_default();
+        }
+        None if report.folds.is_some() => {
+            let folds = report.folds.unwrap_or(1);
+            let times = report.repeats.len() / folds;
+            out +=
+                &format!(", {folds} folds{}", if times > 1 { format!(" x {times}") } else { String::new() });
         }
         None if report.repeats.len() > 1 => out += &format!(", {} repeats", report.repeats.len()),
         None => {}
@@ -220,17 +311,18 @@ pub fn diagnostics(report: &Report) -> String {
         ("log loss", "log_loss"),
     ] {
         if let Some(metric) = report.metrics.get(name) {
-            out += &format!("  {title:<9} {}\n", over_repeats(metric));
+            let what = if report.folds.is_some() { "folds" } else { "repeats" };
+            out += &format!("  {title:<9} {}\n", over_repeats(metric, what));
         }
     }
     out + &found(report)
 }
 
-fn over_repeats(m: &OverRepeats) -> String {
+fn over_repeats(m: &OverRepeats, what: &str) -> String {
     let mcse = m.mcse.unwrap_or(f64::NAN);
     match (m.sd, m.se) {
         (Some(sd), Some(se)) => format!(
-            "{:.4}  sd {sd:.4}, se {se:.4} over {} repeats, Monte Carlo error {mcse:.1e}",
+            "{:.4}  sd {sd:.4}, se {se:.4} over {} {what}, Monte Carlo error {mcse:.1e}",
             m.mean, m.repeats
         ),
         _ => format!("{}  Monte Carlo error {mcse:.1e}", number(m.mean, mcse)),

@@ -1,36 +1,154 @@
 //! `npl table`: runs side by side, as the paper's tables have them.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
 use npl::math::{mean, sd};
-use npl::report::{Diagnostics, OverRepeats, Report};
+use npl::report::{Diagnostics, METRICS, OverRepeats, Report};
 use npl::store;
 
-use super::text::{percent, render};
-use super::{note_warnings, print, reading};
+use super::text::{number, percent, render};
+use super::{note, note_warnings, print, reading};
 use crate::cli::{Format, TableArgs};
 
 pub fn table(args: TableArgs) -> Result<()> {
     reading(&args.reading);
     let reports = args.runs.iter().map(|run| store::read_report(run)).collect::<Result<Vec<_>, _>>()?;
+    if args.path {
+        return along_path(&args, &reports);
+    }
+    let reports = labelled(&args.runs, reports);
     if let Some((run, _)) = args.runs.iter().zip(&reports).find(|(_, report)| report.path.is_some()) {
         let run = printable(&run.display().to_string());
-        let message = format!("{run} is a path: `npl summary {run}`, or its report.csv, has its settings");
+        let message = format!(
+            "{run} is a path: `npl table {run} --path` has its metrics, `npl summary {run}` the parameters along it"
+        );
         return Err(Error::input(message).into());
     }
     let for_programs = matches!(args.format, Format::Csv | Format::Json);
     let rows = if for_programs { long(&reports) } else { side_by_side(&reports) };
     let mut out = render(&rows, args.format);
-    if !for_programs && reports.iter().any(|r| r.repeats.len() > 1) {
-        out += "\nmean ± sd over repeats (standard error of the mean)\n";
-    }
+    let apart = saw_different_rows(&args.runs, &reports);
     if !for_programs {
+        if reports.iter().any(|r| r.repeats.len() > 1 && r.folds.is_none()) {
+            out += "\nmean ± sd over repeats (standard error of the mean)\n";
+        }
+        if reports.iter().any(|r| r.folds.is_some()) {
+            out += "\nfolds: pooled over the rows held out ± sd over folds (standard error over folds)\n";
+        }
+        out += &apart.map(|why| format!("\nnote: {why}\n")).unwrap_or_default();
         out += &below(&reports);
         return print(out.as_bytes());
     }
     print(out.as_bytes())?;
+    apart.iter().for_each(|why| note(&format!("note: {why}")));
     reports.iter().try_for_each(note_warnings)
+}
+
+/// Runs of the same name are known by their directories.
+fn labelled(runs: &[PathBuf], mut reports: Vec<Report>) -> Vec<Report> {
+    let names: Vec<String> = reports.iter().map(|report| report.name.clone()).collect();
+    for (i, report) in reports.iter_mut().enumerate() {
+        if names.iter().enumerate().any(|(j, name)| j != i && *name == names[i]) {
+            report.name = runs[i].display().to_string();
+        }
+    }
+    reports
+}
+
+/// Why numbers on test rows cannot be held against each other, if they cannot.
+fn saw_different_rows(runs: &[PathBuf], reports: &[Report]) -> Option<String> {
+    let tested: Vec<usize> =
+        (0..runs.len()).filter(|&i| reports[i].repeats.iter().any(|repeat| repeat.n_test > 0)).collect();
+    let seen = |i: usize| {
+        let drawn = is_drawn(&runs[i]);
+        let repeats = reports[i].repeats.iter().map(|r| (drawn.then_some(r.seed), r.n_train, r.n_test));
+        let files = store::read_manifest(&runs[i]).map(|m| m.inputs).unwrap_or_default();
+        let mut files: Vec<String> = files.into_iter().map(|input| input.sha256).collect();
+        files.sort();
+        (reports[i].folds, repeats.collect::<Vec<_>>(), files)
+    };
+    let first = *tested.first()?;
+    let other = tested.iter().find(|&&i| seen(i) != seen(first))?;
+    Some(format!(
+        "{} and {} saw different splits of the data, or different data: what they score on test rows differs by that, too; \
+         `npl compare` compares on the same rows",
+        printable(&reports[first].name),
+        printable(&reports[*other].name)
+    ))
+}
+
+/// Whether the seed of a run decides which rows are test rows.
+fn is_drawn(run: &Path) -> bool {
+    let text = store::file_of(run, store::CONFIG).ok().and_then(|file| std::fs::read_to_string(file).ok());
+    let config: toml::Table = text.and_then(|text| text.parse().ok()).unwrap_or_default();
+    let has = |table: &str, key: &str| config.get(table).and_then(|table| table.get(key)).is_some();
+    has("data", "split") || has("data", "simulate") || has("data", "response") || has("evaluate", "folds")
+}
+
+/// The metric of every setting, and which of them to choose.
+fn along_path(args: &TableArgs, reports: &[Report]) -> Result<()> {
+    let ([run], [report]) = (&args.runs[..], reports) else {
+        return Err(Error::input("--path: one run at a time").into());
+    };
+    let shown = printable(&run.display().to_string());
+    let Some(path) = &report.path else {
+        return Err(Error::input(format!("{shown}: the run has no path; `npl table` without --path")).into());
+    };
+    if let Some(metric) = args.metric.as_ref().filter(|m| METRICS.iter().all(|(name, ..)| name != m)) {
+        let known: Vec<&str> = METRICS.iter().map(|(name, ..)| *name).collect();
+        let message = format!("--metric {}: there are {}", printable(metric), known.join(", "));
+        return Err(Error::input(message).into());
+    }
+    let Some(tuned) = report.tuned(args.metric.as_deref(), args.simpler) else {
+        let message = format!(
+            "{shown}: its settings have no such metric: give the experiment test rows, or `evaluate.folds`"
+        );
+        return Err(Error::input(message).into());
+    };
+    let for_programs = matches!(args.format, Format::Csv | Format::Json);
+    let key = if for_programs { "value".to_owned() } else { path.parameter.clone() };
+    let mut rows: Vec<Vec<String>> =
+        vec![["setting".into(), key, tuned.title.into(), "se".into(), "mcse".into(), "pick".into()].to_vec()];
+    for (t, metric) in tuned.values.iter().enumerate() {
+        let pick = match (t == tuned.best, Some(t) == tuned.simplest) {
+            (true, true) => "best, simplest",
+            (true, false) => "best",
+            (false, true) => "simplest",
+            (false, false) => "",
+        };
+        let error = metric.se.or(metric.mcse).unwrap_or(f64::NAN);
+        let optional = |v: Option<f64>| v.map(|v| format!("{v:?}")).unwrap_or_default();
+        let small = |v: Option<f64>| v.map(|v| number(v, 0.1 * v)).unwrap_or_default();
+        let numbers = match for_programs {
+            true => [format!("{:?}", metric.mean), optional(metric.se), optional(metric.mcse)],
+            false => [number(metric.mean, 0.1 * error), small(metric.se), small(metric.mcse)],
+        };
+        let front = [(t + 1).to_string(), path.values[t].clone()];
+        rows.push(front.into_iter().chain(numbers).chain([pick.to_owned()]).collect());
+    }
+    let mut out = render(&rows, args.format);
+    if !for_programs {
+        let (key, value) = (printable(&path.parameter), |t: usize| printable(&path.values[t]));
+        out += &format!("\nbest {}: {key} = {}\n", tuned.title, value(tuned.best));
+        out += &match (tuned.simplest, tuned.simpler) {
+            (Some(t), Some(simpler)) => format!(
+                "simplest within one standard error of it: {key} = {} ({} is simpler)\n",
+                value(t),
+                simpler.name()
+            ),
+            (None, Some(_)) => {
+                "no standard error, and so no simplest within one: set `evaluate.folds`\n".to_owned()
+            }
+            (_, None) => {
+                format!("which values of {key} are simpler is not known: --simpler larger or smaller\n")
+            }
+        };
+    }
+    print(out.as_bytes())?;
+    note_warnings(report)
 }
 
 /// The warnings of all runs.
@@ -59,7 +177,11 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
     let mut rows = vec![
         row("", &|r| r.name.clone()),
         row("method", &|r| r.label.clone()),
-        row("repeats", &|r| r.repeats.len().to_string()),
+        row("repeats", &|r| match r.folds {
+            Some(folds) if r.repeats.len() > folds => format!("{folds} folds x {}", r.repeats.len() / folds),
+            Some(folds) => format!("{folds} folds"),
+            None => r.repeats.len().to_string(),
+        }),
         row("draws", &|r| r.repeats.first().map_or(0, |r| r.draws).to_string()),
         row("LPPD", &metric("lppd")),
         row("MSE", &metric("mse")),

@@ -18,7 +18,7 @@ enum Factor {
     /// `C(column, ref='level')`: a column of text, whatever it looks like.
     Levels { column: String, span: Span, reference: Option<(String, Span)> },
     /// A number, by an expression; named as it is written.
-    Number { name: String, node: Node },
+    Number { name: String, text: String, node: Node },
 }
 
 impl Factor {
@@ -99,13 +99,13 @@ impl Formula {
     }
 
     /// Names and expressions of the numbers that are no columns of the file.
-    pub fn numeric(&self) -> Vec<(String, Node)> {
-        let mut found: Vec<(String, Node)> = Vec::new();
+    pub fn numeric(&self) -> Vec<(String, String, Node)> {
+        let mut found: Vec<(String, String, Node)> = Vec::new();
         for factor in self.response.iter().chain(&self.factors) {
-            if let Factor::Number { name, node } = factor
-                && !found.iter().any(|(known, _)| known == name)
+            if let Factor::Number { name, text, node } = factor
+                && !found.iter().any(|(known, ..)| known == name)
             {
-                found.push((name.clone(), node.clone()));
+                found.push((name.clone(), text.clone(), node.clone()));
             }
         }
         found
@@ -242,7 +242,8 @@ impl Reader<'_> {
             return Ok(Factor::Column(name.clone(), node.span));
         }
         let name = self.written(start, node.span.end);
-        Ok(Factor::Number { name, node })
+        let text = self.text[start..self.parser.last_end().min(self.text.len())].iter().collect();
+        Ok(Factor::Number { name, text, node })
     }
 
     /// Characters of the formula, without blanks.
@@ -390,18 +391,24 @@ impl Reader<'_> {
         match self.parser.peek().clone() {
             Word::Name(name) if called && name == "C" => self.levels(),
             Word::Name(name) if called => {
-                let node = match name.as_str() {
+                let (node, inside) = match name.as_str() {
                     "I" => {
                         self.parser.advance();
                         self.parser.advance();
+                        let first = self.parser.span().start;
                         let node = self.parser.expression(0)?;
+                        let inside = first..self.parser.last_end();
                         self.parser.expect(")", " to close `I(`")?;
-                        node
+                        (node, inside)
                     }
-                    _ => self.parser.call_here()?,
+                    _ => {
+                        let node = self.parser.call_here()?;
+                        (node, start..self.parser.last_end())
+                    }
                 };
                 let end = self.parser.last_end();
-                Ok(Factor::Number { name: self.written(start, end), node })
+                let text = self.text[inside].iter().collect();
+                Ok(Factor::Number { name: self.written(start, end), text, node })
             }
             Word::Name(name) => {
                 let (_, span) = self.parser.advance();

@@ -1,19 +1,22 @@
 //! New rows, for prediction: read one after the other and prepared as the training rows of a run were. Nothing grows with their
 //! number.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
 
 use ndarray::{Array1, Array2};
 
 use super::Dataset;
-use super::preparation::{Column, InputColumn, Preparation};
+use super::preparation::{Column, Preparation, ReadColumn};
 use super::prepare::{Missing, Unseen};
 use super::records::{Lines, Quotes, Record, Records, Separator};
-use super::table::Header;
+use super::shape::Shape;
+use super::table::{Header, Kind, Levels, Table};
 use super::text::{self, Rules, Syntax, clip};
 use crate::config::printable;
 use crate::error::{Error, Result};
+use crate::expression::Fault;
 
 /// Some rows.
 #[derive(Clone, Debug, Default)]
@@ -40,16 +43,34 @@ pub struct Incoming<'a, R> {
     missing: Vec<Vec<u8>>,
     file: String,
     header: Header,
-    /// Places of the inputs in the file.
-    inputs: Vec<usize>,
+    inputs: Vec<Place>,
     levels: Vec<Option<HashMap<&'a [u8], usize>>>,
-    target: Option<usize>,
-    event: Option<usize>,
-    offset: Option<usize>,
-    exposure: Option<usize>,
+    target: Option<Place>,
+    event: Option<Place>,
+    offset: Option<Place>,
+    exposure: Option<Place>,
+    /// What makes columns of those of the file, those that it reads, and whether they are texts.
+    shape: Shape,
+    reads: Vec<(usize, bool)>,
     keep: Vec<usize>,
     /// A first line that is no header.
     first: Option<(u64, Vec<Vec<u8>>)>,
+}
+
+/// Where a column is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// In the file, from 0.
+    File(usize),
+    /// Among those that are made by expressions, from 0.
+    Made(usize),
+}
+
+/// A cell as it is written, or as a number or text that was made would be.
+struct Cell<'c> {
+    place: Place,
+    text: Cow<'c, [u8]>,
+    missing: bool,
 }
 
 /// What a row became.
@@ -94,22 +115,55 @@ impl<'a, R: Read> Incoming<'a, R> {
             None => by_place(&file, record.len(), preparation)?,
         };
         let needed = |name: &str| header.find(name).map_err(|e| Error::input(format!("{file}: {e}")));
-        let of_input = |input: &InputColumn| {
-            needed(&input.name).map_err(|e| match input.made {
+        let all = Shape::of(&preparation.made).map_err(|(name, fault)| {
+            Error::input(format!("the expression of {} of the run: {fault}", printable(&name)))
+        })?;
+        // A column that the experiment makes is made again; if the file lacks what for, its own of that name will do.
+        let mut wanted = Vec::new();
+        let reads = |name: &str| -> Vec<&ReadColumn> {
+            let needs = all.needs(name);
+            preparation.reads.iter().filter(|read| needs.contains(&read.name)).collect()
+        };
+        let mut find = |name: &str| -> Result<Place> {
+            let of_file = needed(name);
+            if !all.makes(name) {
+                return of_file.map(Place::File);
+            }
+            let lacks = reads(name).into_iter().find_map(|read| needed(&read.name).err());
+            match (lacks, of_file) {
+                (None, _) => wanted.extend(all.needs(name)),
+                (Some(_), Ok(place)) => return Ok(Place::File(place)),
+                (Some(lacks), Err(_)) => {
+                    let name = printable(name);
+                    return Err(Error::input(format!("{lacks}; the experiment makes \"{name}\" of it")));
+                }
+            }
+            let order = preparation.made.iter().position(|made| made.name == name);
+            Ok(Place::Made(order.expect("it is made")))
+        };
+        let mut inputs = Vec::new();
+        for input in &preparation.inputs {
+            inputs.push(find(&input.name).map_err(|e| match input.made && !all.makes(&input.name) {
                 true => Error::input(format!(
-                    "{e}; the experiment makes it by an expression, and new rows must have it as a column: expressions are not \
-                     applied to them"
+                    "{e}; the experiment makes it by an expression, which the run has not kept: run it again, or give new rows \
+                     this column"
                 )),
                 false => e,
-            })
-        };
-        let inputs = preparation.inputs.iter().map(of_input).collect::<Result<_>>()?;
-        let keep = keep.iter().map(|name| needed(name)).collect::<Result<_>>()?;
-        let beside = |name: &Option<String>| name.as_deref().map(needed).transpose();
+            })?);
+        }
+        let mut beside = |name: &Option<String>| name.as_deref().map(&mut find).transpose();
         let (offset, exposure) = (beside(&preparation.offset)?, beside(&preparation.exposure)?);
-        let there = |name: &String| header.names.iter().position(|n| n == name);
+        let mut there = |name: &String| match all.makes(name) {
+            true => find(name).ok(),
+            false => header.names.iter().position(|n| n == name).map(Place::File),
+        };
         let target = preparation.target.as_ref().and_then(|target| there(&target.name));
         let event = preparation.event.as_ref().and_then(there);
+        let keep = keep.iter().map(|name| needed(name)).collect::<Result<_>>()?;
+        let read = |read: &ReadColumn| Some((needed(&read.name).ok()?, read.text));
+        let reads =
+            preparation.reads.iter().filter(|read| wanted.contains(&read.name)).filter_map(read).collect();
+        let shape = all.only(&wanted);
         let of_level = |levels: &'a Vec<String>| levels.iter().map(String::as_bytes).zip(0..).collect();
         let levels = preparation.inputs.iter().map(|input| input.levels.as_ref().map(of_level)).collect();
         let missing = rules.missing.iter().map(|m| m.as_bytes().to_vec()).collect();
@@ -127,6 +181,8 @@ impl<'a, R: Read> Incoming<'a, R> {
             event,
             offset,
             exposure,
+            shape,
+            reads,
             keep,
             first,
         })
@@ -139,30 +195,39 @@ impl<'a, R: Read> Incoming<'a, R> {
 
     /// The next rows, at most so many; `None` at the end.
     pub fn next(&mut self, most: usize) -> Result<Option<NewRows>> {
-        let (mut x, mut y, mut event, mut offset) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (mut whole, mut kept) = (Vec::new(), Vec::new());
-        while whole.len() < most {
-            let row = match self.first.take() {
-                Some((line, cells)) => {
-                    let cells: Vec<&[u8]> = cells.iter().map(Vec::as_slice).collect();
-                    kept.push(self.carried(&cells));
-                    self.row(line, &cells)?
-                }
+        let mut rows: Vec<(u64, Row)> = Vec::new();
+        let mut kept = Vec::new();
+        let places = self.reads.iter().map(|(j, _)| *j).collect();
+        let mut read = Table::new(self.header.clone(), places);
+        for (kind, (_, text)) in read.kinds.iter_mut().zip(&self.reads) {
+            *kind = if *text { Kind::Levels(Levels::default()) } else { Kind::Number };
+        }
+        while rows.len() < most {
+            let (line, cells) = match self.first.take() {
+                Some(first) => first,
                 None => {
-                    // The record borrows the reader, and the cells are needed beside it.
                     let file = &self.file;
                     let Some((place, record)) = self.records.next().map_err(|fault| fault.in_file(file))?
                     else {
                         break;
                     };
-                    let cells: Vec<Vec<u8>> = record.to_vec();
-                    let cells: Vec<&[u8]> = cells.iter().map(Vec::as_slice).collect();
-                    if cells.len() == self.header.width() {
-                        kept.push(self.carried(&cells));
-                    }
-                    self.row(place.line, &cells)?
+                    (place.line, record.to_vec())
                 }
             };
+            let cells: Vec<&[u8]> = cells.iter().map(Vec::as_slice).collect();
+            if cells.len() == self.header.width() {
+                kept.push(self.carried(&cells));
+            }
+            rows.push((line, self.row(line, &cells)?));
+            self.read(line, &cells, &mut read)?;
+        }
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        self.make(read, &mut rows)?;
+        let (mut x, mut y, mut event, mut offset) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut whole = Vec::new();
+        for (_, row) in rows {
             match row.whole {
                 true => {
                     x.extend(self.columns.iter().map(|column| self.preparation.cell(column, &row.inputs)))
@@ -174,9 +239,6 @@ impl<'a, R: Read> Incoming<'a, R> {
             offset.push(row.offset);
             whole.push(row.whole);
         }
-        if whole.is_empty() {
-            return Ok(None);
-        }
         let x =
             Array2::from_shape_vec((whole.len(), self.columns.len()), x).expect("every row has every cell");
         let names = self.columns.iter().map(|column| column.name.clone()).collect();
@@ -186,6 +248,55 @@ impl<'a, R: Read> Incoming<'a, R> {
         let data = Dataset::new(x, y, names).with_event(event).with_offset(offset);
         let data = data.with_response_names(self.preparation.response_names());
         Ok(Some(NewRows { data: data.with_classes(self.preparation.classes.clone()), whole, kept }))
+    }
+
+    /// What expressions read of a row.
+    fn read(&self, line: u64, cells: &[&[u8]], table: &mut Table) -> Result<()> {
+        for (&(j, _), kind) in self.reads.iter().zip(&mut table.kinds) {
+            let cell = cells[j];
+            table.cells.push(match kind {
+                _ if self.is_missing(cell) => f64::NAN,
+                Kind::Levels(levels) => levels.code(cell) as f64,
+                Kind::Number => text::number(cell).map_err(|why| {
+                    let cell = Cell { place: Place::File(j), text: Cow::Borrowed(cell), missing: false };
+                    self.wrong(line, &cell, why)
+                })?,
+            });
+        }
+        table.rows += 1;
+        Ok(())
+    }
+
+    /// The cells that expressions make of what was read.
+    fn make(&self, read: Table, rows: &mut [(u64, Row)]) -> Result<()> {
+        if self.shape.makes_nothing() {
+            return Ok(());
+        }
+        let failed = |(name, fault): (String, Fault)| {
+            Error::input(format!("{}: column \"{}\" of the run: {fault}", self.file, printable(&name)))
+        };
+        let table = self.shape.apply(read).map_err(failed)?;
+        let places: Vec<Option<usize>> = self
+            .preparation
+            .made
+            .iter()
+            .map(|made| table.names.iter().position(|name| *name == made.name))
+            .collect();
+        for (i, (line, row)) in rows.iter_mut().enumerate() {
+            let cell = |place: Place| {
+                let Place::Made(made) = place else { return None };
+                let j = places[made].expect("what is wanted was made");
+                let value = table.cells[i * table.width() + j];
+                let text = match &table.kinds[j] {
+                    _ if value.is_nan() => Vec::new(),
+                    Kind::Number => value.to_string().into_bytes(),
+                    Kind::Levels(levels) => levels.names()[value as usize].clone().into_bytes(),
+                };
+                Some(Cell { place, text: Cow::Owned(text), missing: value.is_nan() })
+            };
+            self.fill(*line, row, &cell)?;
+        }
+        Ok(())
     }
 
     fn carried(&self, cells: &[&[u8]]) -> Vec<String> {
@@ -199,64 +310,70 @@ impl<'a, R: Read> Incoming<'a, R> {
             return Err(Error::input(message));
         }
         let mut row = Row {
-            inputs: Vec::with_capacity(self.inputs.len()),
+            inputs: vec![f64::NAN; self.inputs.len()],
             response: f64::NAN,
             event: 1.0,
             offset: 0.0,
             whole: true,
         };
-        for (i, &j) in self.inputs.iter().enumerate() {
-            let value = self.input(i, cells[j]).map_err(|why| self.wrong(line, j, cells[j], &why))?;
-            if value.is_nan() && self.preparation.missing == Missing::Error {
-                let why = "is missing, and the run has `data.missing = \"error\"`";
-                return Err(self.wrong(line, j, cells[j], why));
+        self.fill(line, &mut row, &|place| match place {
+            Place::File(j) => {
+                Some(Cell { place, text: Cow::Borrowed(cells[j]), missing: self.is_missing(cells[j]) })
             }
-            let imputed = self.preparation.missing == Missing::Mean && self.levels[i].is_none();
-            row.whole &= !value.is_nan() || imputed;
-            row.inputs.push(value);
-        }
-        if let (Some(j), Some(target)) = (self.target, &self.preparation.target)
-            && !self.is_missing(cells[j])
-        {
-            let text = std::str::from_utf8(cells[j])
-                .map_err(|_| self.wrong(line, j, cells[j], "is not valid UTF-8"))?;
-            row.response = target.value(text).map_err(|why| self.wrong(line, j, cells[j], &why))?;
-        }
-        for (j, is_exposure) in [(self.offset, false), (self.exposure, true)] {
-            let Some(j) = j else { continue };
-            match text::number(cells[j]) {
-                _ if self.is_missing(cells[j]) && self.preparation.missing != Missing::Error => {
-                    row.whole = false
-                }
-                Ok(exposure) if is_exposure && exposure > 0.0 => row.offset += libm::log(exposure),
-                Ok(offset) if !is_exposure => row.offset += offset,
-                Ok(_) => return Err(self.wrong(line, j, cells[j], "must be above 0: an exposure")),
-                Err(why) => return Err(self.wrong(line, j, cells[j], why)),
-            }
-        }
-        if let Some(j) = self.event.filter(|&j| !self.is_missing(cells[j])) {
-            row.event = match text::number(cells[j]) {
-                Ok(event) if event == 0.0 || event == 1.0 => event,
-                _ => {
-                    return Err(self.wrong(
-                        line,
-                        j,
-                        cells[j],
-                        "must be 0 or 1: whether the response is an event",
-                    ));
-                }
-            };
-        }
+            Place::Made(_) => None,
+        })?;
         Ok(row)
     }
 
+    /// What the cells that are there say of a row.
+    fn fill<'c>(&self, line: u64, row: &mut Row, cell: &dyn Fn(Place) -> Option<Cell<'c>>) -> Result<()> {
+        for (i, place) in self.inputs.iter().enumerate() {
+            let Some(cell) = cell(*place) else { continue };
+            let value = self.input(i, &cell).map_err(|why| self.wrong(line, &cell, &why))?;
+            if value.is_nan() && self.preparation.missing == Missing::Error {
+                let why = "is missing, and the run has `data.missing = \"error\"`";
+                return Err(self.wrong(line, &cell, why));
+            }
+            let imputed = self.preparation.missing == Missing::Mean && self.levels[i].is_none();
+            row.whole &= !value.is_nan() || imputed;
+            row.inputs[i] = value;
+        }
+        let there = |place: Option<Place>| place.and_then(cell);
+        if let (Some(cell), Some(target)) = (there(self.target), &self.preparation.target)
+            && !cell.missing
+        {
+            let text =
+                std::str::from_utf8(&cell.text).map_err(|_| self.wrong(line, &cell, "is not valid UTF-8"))?;
+            row.response = target.value(text).map_err(|why| self.wrong(line, &cell, &why))?;
+        }
+        for (place, is_exposure) in [(self.offset, false), (self.exposure, true)] {
+            let Some(cell) = there(place) else { continue };
+            match text::number(&cell.text) {
+                _ if cell.missing && self.preparation.missing != Missing::Error => row.whole = false,
+                Ok(exposure) if is_exposure && exposure > 0.0 => row.offset += libm::log(exposure),
+                Ok(offset) if !is_exposure => row.offset += offset,
+                Ok(_) => return Err(self.wrong(line, &cell, "must be above 0: an exposure")),
+                Err(why) => return Err(self.wrong(line, &cell, why)),
+            }
+        }
+        if let Some(cell) = there(self.event).filter(|cell| !cell.missing) {
+            row.event = match text::number(&cell.text) {
+                Ok(event) if event == 0.0 || event == 1.0 => event,
+                _ => {
+                    return Err(self.wrong(line, &cell, "must be 0 or 1: whether the response is an event"));
+                }
+            };
+        }
+        Ok(())
+    }
+
     /// A number, or the place of a level; NaN if it is missing.
-    fn input(&self, i: usize, cell: &[u8]) -> std::result::Result<f64, String> {
-        if self.is_missing(cell) {
+    fn input(&self, i: usize, cell: &Cell) -> std::result::Result<f64, String> {
+        if cell.missing {
             return Ok(f64::NAN);
         }
-        let Some(levels) = &self.levels[i] else { return text::number(cell).map_err(String::from) };
-        match levels.get(cell) {
+        let Some(levels) = &self.levels[i] else { return text::number(&cell.text).map_err(String::from) };
+        match levels.get(cell.text.as_ref()) {
             Some(level) => Ok(*level as f64),
             // No dummy is that of no level.
             None if self.preparation.unseen == Unseen::Zero => Ok(-1.0),
@@ -271,17 +388,24 @@ impl<'a, R: Read> Incoming<'a, R> {
             || cell.is_empty() && self.preparation.missing != Missing::Error
     }
 
-    fn wrong(&self, line: u64, j: usize, cell: &[u8], why: &str) -> Error {
-        let text = clip(&printable(&String::from_utf8_lossy(cell)));
-        let name = printable(&self.header.names[j]);
-        Error::input(format!("{}:{line}: column \"{name}\" ({}): \"{text}\" {why}", self.file, j + 1))
+    fn wrong(&self, line: u64, cell: &Cell, why: &str) -> Error {
+        let text = clip(&printable(&String::from_utf8_lossy(&cell.text)));
+        let (name, place) = match cell.place {
+            Place::File(j) => (&self.header.names[j], (j + 1).to_string()),
+            Place::Made(k) => {
+                (&self.preparation.made[k].name, format!("= {}", clip(&self.preparation.made[k].expression)))
+            }
+        };
+        let (name, place) = (printable(name), printable(&place));
+        Error::input(format!("{}:{line}: column \"{name}\" ({place}): \"{text}\" {why}", self.file))
     }
 }
 
 /// The names in the first line, if that is what it holds.
 fn header(file: &str, record: &Record, preparation: &Preparation) -> Result<Option<Header>> {
     let names: Vec<String> = record.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect();
-    let all = preparation.inputs.iter().all(|input| names.contains(&input.name));
+    let of_file = preparation.inputs.iter().filter(|input| !input.made).map(|input| &input.name);
+    let all = of_file.chain(preparation.reads.iter().map(|read| &read.name)).all(|name| names.contains(name));
     if preparation.places.is_some() && !all {
         return Ok(None);
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use super::ResponseNames;
 use super::prepare::{Missing, Unseen};
 
-/// Of the file that a run keeps.
-pub const VERSION: u32 = 1;
+/// Of the file that a run keeps. Version 1 had no expressions.
+pub const VERSION: u32 = 2;
 
 /// The preparation of all rounds of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,13 @@ pub struct Preparation {
     /// Columns of the training file by their places, where it has no line of names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<Vec<String>>,
-    /// Columns of the file that covariates are made of.
+    /// Columns of the file that expressions read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<ReadColumn>,
+    /// Columns by expressions, in the order in which they are made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<MadeColumn>,
+    /// Columns, of the file or made, that covariates are made of.
     pub inputs: Vec<InputColumn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
@@ -42,7 +48,23 @@ pub struct Preparation {
     pub rounds: Vec<Vec<Column>>,
 }
 
-/// A column of the file.
+/// A column of the file that an expression reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReadColumn {
+    pub name: String,
+    /// It holds texts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub text: bool,
+}
+
+/// A column that an expression makes of others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MadeColumn {
+    pub name: String,
+    pub expression: String,
+}
+
+/// A column that covariates are made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputColumn {
     pub name: String,
@@ -116,6 +138,8 @@ impl Preparation {
         Preparation {
             version: VERSION,
             places: None,
+            reads: Vec::new(),
+            made: Vec::new(),
             inputs: columns.iter().map(input).collect(),
             target: None,
             classes,

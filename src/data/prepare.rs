@@ -859,6 +859,8 @@ pub fn preparation(train: &Frame, recipe: &Recipe) -> Preparation {
     Preparation {
         version: VERSION,
         places: None,
+        reads: Vec::new(),
+        made: Vec::new(),
         inputs: inputs.clone(),
         target: target.clone(),
         classes: train.classes.clone(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::formula::Formula;
+use super::preparation::{MadeColumn, ReadColumn};
 use super::table::{Kind, Levels, Table};
 use crate::config::InOrder;
 use crate::expression::{
@@ -16,10 +17,20 @@ pub type ShapeFault = (String, Fault);
 /// Columns by expressions, and which rows are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
-    /// Key, name and expression of every new column.
-    columns: Vec<(String, String, Node)>,
+    /// New columns, in the order in which they are made.
+    columns: Vec<NewColumn>,
     filter: Option<Node>,
     pub formula: Option<Formula>,
+}
+
+/// A column by an expression.
+#[derive(Clone, Debug)]
+struct NewColumn {
+    /// Where the expression is written, below `data`.
+    key: String,
+    name: String,
+    text: String,
+    node: Node,
 }
 
 impl Shape {
@@ -33,7 +44,9 @@ impl Shape {
         for (name, text) in &derive.0 {
             let key = format!("derive.{name}");
             match parse(text) {
-                Ok(node) => shape.columns.push((key, name.clone(), node)),
+                Ok(node) => {
+                    shape.columns.push(NewColumn { key, name: name.clone(), text: text.clone(), node })
+                }
                 Err(fault) => faults.push((key, fault)),
             }
         }
@@ -42,13 +55,62 @@ impl Shape {
         shape.formula =
             formula.and_then(|text| Formula::new(text).map_err(|fault| say("formula", fault)).ok());
         let of_formula = shape.formula.iter().flat_map(Formula::numeric);
-        shape.columns.extend(of_formula.map(|(name, node)| ("formula".to_owned(), name, node)));
+        let column = |(name, text, node)| NewColumn { key: "formula".to_owned(), name, text, node };
+        shape.columns.extend(of_formula.map(column));
         if faults.is_empty() { Ok(shape) } else { Err(faults) }
     }
 
     /// Whether a column is made by an expression.
     pub fn makes(&self, name: &str) -> bool {
-        self.columns.iter().any(|(_, derived, _)| derived == name)
+        self.columns.iter().any(|column| column.name == name)
+    }
+
+    /// The columns that a run made, as it kept them.
+    pub fn of(made: &[MadeColumn]) -> Result<Shape, ShapeFault> {
+        let column = |made: &MadeColumn| match parse(&made.expression) {
+            Ok(node) => {
+                let (key, name, text) = (made.name.clone(), made.name.clone(), made.expression.clone());
+                Ok(NewColumn { key, name, text, node })
+            }
+            Err(fault) => Err((made.name.clone(), fault)),
+        };
+        Ok(Shape { columns: made.iter().map(column).collect::<Result<_, _>>()?, ..Shape::default() })
+    }
+
+    /// What makes the new columns, and the columns of a table that it reads: enough to make them of other rows.
+    pub fn kept(&self, table: &Table) -> (Vec<MadeColumn>, Vec<ReadColumn>) {
+        let made =
+            |column: &NewColumn| MadeColumn { name: column.name.clone(), expression: column.text.clone() };
+        let mut reads: Vec<ReadColumn> = Vec::new();
+        for name in self.columns.iter().flat_map(|column| names(&column.node)) {
+            if let Some(j) = table.names.iter().position(|known| *known == name)
+                && !reads.iter().any(|known| known.name == name)
+            {
+                reads.push(ReadColumn { name, text: table.kinds[j] != Kind::Number });
+            }
+        }
+        (self.columns.iter().map(made).collect(), reads)
+    }
+
+    /// The names that a new column is made of, those that are new themselves and what they are made of too.
+    pub fn needs(&self, name: &str) -> Vec<String> {
+        let mut needed = vec![name.to_owned()];
+        for column in self.columns.iter().rev() {
+            if needed.contains(&column.name) {
+                needed.extend(names(&column.node));
+            }
+        }
+        needed
+    }
+
+    /// Those new columns alone that are wanted, by their names.
+    pub fn only(mut self, wanted: &[String]) -> Shape {
+        self.columns.retain(|column| wanted.contains(&column.name));
+        self
+    }
+
+    pub fn makes_nothing(&self) -> bool {
+        self.columns.is_empty()
     }
 
     pub fn drops_rows(&self) -> bool {
@@ -58,7 +120,7 @@ impl Shape {
     /// The columns of the file that expressions name: those compared with texts, and the others.
     pub fn reads(&self) -> (Vec<String>, Vec<String>) {
         let (mut texts, mut all) = (Vec::new(), Vec::new());
-        for node in self.columns.iter().map(|(.., node)| node).chain(&self.filter) {
+        for node in self.columns.iter().map(|column| &column.node).chain(&self.filter) {
             collect(node, &mut Vec::new(), &mut texts, &mut all);
         }
         let (raw, forced) = self.formula.as_ref().map(Formula::raw_columns).unwrap_or_default();
@@ -71,7 +133,7 @@ impl Shape {
 
     /// The table with its new columns, and without the rows that are left out.
     pub fn apply(&self, mut table: Table) -> Result<Table, ShapeFault> {
-        for (key, name, node) in &self.columns {
+        for NewColumn { key, name, node, .. } in &self.columns {
             let (kind, cells) = self.column(&table, name, node).map_err(|fault| (key.clone(), fault))?;
             add_column(&mut table, name, kind, &cells);
         }
@@ -101,6 +163,13 @@ impl Shape {
         }
         evaluate(table, node)
     }
+}
+
+/// All names in an expression, definitions aside.
+fn names(node: &Node) -> Vec<String> {
+    let mut all = Vec::new();
+    collect(node, &mut Vec::new(), &mut Vec::new(), &mut all);
+    all
 }
 
 /// Names in an expression, definitions aside: those compared with a text, and all of them.

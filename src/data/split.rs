@@ -1,4 +1,4 @@
-//! Random train/test split, anew for each repeat.
+//! Random train/test split, anew for each repeat; and folds.
 
 use rand::seq::SliceRandom;
 
@@ -30,6 +30,36 @@ pub fn split_clusters(clusters: &Groups, share: f64, rng: &mut Rng) -> (Vec<usiz
     let mut is_test = vec![false; clusters.count];
     test.iter().for_each(|&k| is_test[k] = true);
     (0..clusters.of.len()).partition(|&i| !is_test[clusters.of[i]])
+}
+
+/// A response of so many values, or fewer, is one of classes, which folds share out.
+const CLASSES: usize = 20;
+
+/// The fold of every row, from 0: as many rows in each as can be, and of a response with few values as many of each value; with
+/// clusters, as many clusters, which are kept whole. It depends on rows, responses and clusters alone, not on a model.
+pub fn deal(
+    n: usize,
+    response: Option<&[f64]>,
+    clusters: Option<&Groups>,
+    folds: usize,
+    rng: &mut Rng,
+) -> Vec<usize> {
+    if let Some(clusters) = clusters {
+        let of_cluster = deal(clusters.count, None, None, folds, rng);
+        return clusters.of.iter().map(|&k| of_cluster[k]).collect();
+    }
+    let mut values: Vec<f64> = response.unwrap_or_default().to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    values.dedup();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.shuffle(rng);
+    if let Some(y) = response.filter(|_| values.len() <= CLASSES) {
+        // Value after value, and at random within each.
+        order.sort_by(|&a, &b| y[a].total_cmp(&y[b]));
+    }
+    let mut fold = vec![0; n];
+    order.iter().enumerate().for_each(|(place, &i)| fold[i] = place % folds);
+    fold
 }
 
 /// `n_test` rows, shared out over the classes by largest remainders.
@@ -79,6 +109,27 @@ mod tests {
         assert!(test.iter().all(|i| train.iter().all(|j| i % 10 != j % 10)));
         let single = Groups::new(0..101);
         assert_eq!(split_clusters(&single, 0.2, &mut rng()), split(101, None, 0.2, &mut rng()));
+    }
+
+    #[test]
+    fn folds_share_out_rows_classes_and_clusters() {
+        let rng = |seed| Seed(seed).stream(Purpose::Split, 1, 0);
+        let counts = |of: &mut dyn Iterator<Item = usize>| {
+            let mut counts = vec![0; 5];
+            of.for_each(|k| counts[k] += 1);
+            counts
+        };
+        let y: Vec<f64> = (0..103).map(|i| f64::from(i % 7 == 0)).collect();
+        let fold = deal(103, Some(&y), None, 5, &mut rng(3));
+        assert_eq!(counts(&mut fold.iter().copied()), [21, 21, 21, 20, 20]);
+        // 15 ones: three in each.
+        assert_eq!(counts(&mut (0..103).filter(|&i| y[i] == 1.0).map(|i| fold[i])), [3; 5]);
+        assert_eq!(fold, deal(103, Some(&y), None, 5, &mut rng(3)));
+        assert_ne!(fold, deal(103, Some(&y), None, 5, &mut rng(4)));
+        let clusters = Groups::new((0..30).map(|i| i % 10));
+        let fold = deal(30, Some(&y[..30]), Some(&clusters), 5, &mut rng(3));
+        assert!((0..20).all(|i| fold[i] == fold[i + 10]), "clusters stay whole");
+        assert_eq!(counts(&mut fold.iter().copied()), [6; 5]);
     }
 
     #[test]

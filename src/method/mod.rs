@@ -18,12 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rayon::ThreadPool;
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bayes::advi::{ElboPoint, MeanField};
 use crate::bayes::{ChainTuning, Posterior};
-use crate::bootstrap::Draw;
+use crate::bootstrap::{Draw, Scheme};
 use crate::bytes::bytes;
 use crate::config::{Document, Problem};
 use crate::data::Dataset;
@@ -32,9 +33,11 @@ use crate::error::{Error, Result};
 use crate::evaluate::{OnRows, Records, on_rows};
 use crate::experiment::Experiment;
 use crate::model::Model;
-use crate::process::{Prior, Truncation};
+use crate::optim::Minimum;
+use crate::process::{Measure, Prior, Truncation};
 use crate::report::{AdviReport, ChainReport};
-use crate::rng::Seed;
+use crate::restarts::leaders;
+use crate::rng::{Purpose, Seed};
 use crate::samples::{Relation, Sample};
 
 pub use bootstrap::ReadyTrial;
@@ -297,6 +300,29 @@ impl Trial {
         let none =
             || Err(Error::input("this method has no weights: its draws are not those of the bootstrap"));
         self.prepared.bootstrap(self, Machine { pool, cancel }, None).unwrap_or_else(none)
+    }
+
+    /// The minimum of the loss at equal weights, the best of as many starts as a draw has; `None` if there is none, or the method is
+    /// not the bootstrap.
+    pub fn estimate(&self, machine: Machine, known: Option<&Findings>) -> Option<Minimum> {
+        if self.train.n() == 0 {
+            return None;
+        }
+        let ready = self.prepared.bootstrap(self, machine, known)?.ok()?;
+        let f = Measure::empirical(&self.train);
+        let start = |restart: usize| match ready.scheme.as_ref() {
+            Scheme::RandomRestart { init, .. } => {
+                init.draw(&mut self.seed.stream(Purpose::Selection, 1, restart as u64))
+            }
+            Scheme::FixedInit(start) => start.clone(),
+        };
+        let fit = |restart: usize| self.model.minimise(&f, &start(restart));
+        let restarts = ready.scheme.restarts();
+        let mut minima: Vec<Minimum> =
+            machine.pool.install(|| (0..restarts).into_par_iter().map(fit).collect());
+        let best = leaders(&minima).pop().map(|best| minima.swap_remove(best))?;
+        let sound = !best.status.is_lost() && best.theta.iter().all(|v| v.is_finite());
+        sound.then_some(best)
     }
 
     /// The most restarts that a draw is meant to have.

@@ -70,7 +70,9 @@ fn rounds(view: &View) -> Html {
         [first, &second, "training rows", "test rows", "draws"].into_iter().chain(metrics.iter().copied());
     let mut table = Table::sortable(titles.chain(["seconds"]));
     for (t, repeat) in report.repeats.iter().take(LISTED).enumerate() {
-        let value = path.map_or(repeat.seed.to_string(), |p| p.values.get(t).cloned().unwrap_or_default());
+        let value = path.map_or(repeat.seed.to_string(), |p| {
+            p.values.get(t % p.values.len().max(1)).cloned().unwrap_or_default()
+        });
         let counts = [repeat.n_train, repeat.n_test, repeat.draws].map(Cell::count);
         let metric =
             |name: &&str| of(repeat, name).map_or_else(Cell::absent, |e| Cell::number(e.value, e.mcse));

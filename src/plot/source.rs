@@ -132,7 +132,7 @@ impl Source {
 
     /// Repeats, or settings of the path.
     pub fn rounds(&self) -> usize {
-        self.report.repeats.len()
+        self.path().map_or(self.report.repeats.len(), |path| path.values.len())
     }
 
     pub fn path(&self) -> Option<&PathReport> {

@@ -117,7 +117,7 @@ pub fn preparation(run: &Path) -> Result<Preparation> {
     }
     let file = store::file_of(run, store::PREPARATION)?;
     let text = std::fs::read_to_string(&file).map_err(|e| in_run(run, &e.to_string()))?;
-    let known = |p: &Preparation| p.version == VERSION && !p.rounds.is_empty();
+    let known = |p: &Preparation| (1..=VERSION).contains(&p.version) && !p.rounds.is_empty();
     serde_json::from_str(&text)
         .ok()
         .filter(known)

@@ -1,5 +1,6 @@
 //! What a run says about itself: one entry per repeat, and mean, sd and standard error over repeats.
 
+mod tuning;
 mod warnings;
 
 use std::collections::{BTreeMap, HashSet};
@@ -22,6 +23,7 @@ use crate::model::Model;
 use crate::optim::Status;
 use crate::restarts::{Adequacy, AdequacySum};
 use crate::samples::{Relation, Sample};
+pub use tuning::{METRICS, Simpler, Tuned};
 use warnings::warnings;
 
 /// Header of `report.csv`.
@@ -62,6 +64,15 @@ pub struct Repeat {
     /// The ELBO on the way of a variational fit: `elbo.csv`.
     #[serde(skip)]
     pub elbo: Vec<ElboPoint>,
+    /// The log predictive density of every test row, where it is asked for: `pointwise.csv`.
+    #[serde(skip)]
+    pub pointwise: Vec<f64>,
+    /// The minimum of the loss at equal weights, parameter by parameter; of the bootstrap only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub estimate: BTreeMap<String, f64>,
+    /// How much every training row moves each parameter, row after row, where it is asked for: `influence.csv`.
+    #[serde(skip)]
+    pub influence: Vec<f64>,
 }
 
 /// What the training rows count for.
@@ -164,6 +175,9 @@ bytes!(Repeat {
     observations,
     by_restarts,
     elbo,
+    pointwise,
+    estimate,
+    influence,
 });
 bytes!(Observations { mass, whole_weights, clustered, free_weights });
 bytes!(Diagnostics {
@@ -417,6 +431,9 @@ pub struct Report {
     pub metrics: BTreeMap<String, OverRepeats>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathReport>,
+    /// Folds of each repeat, where repeats are those of a cross-validation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds: Option<usize>,
     /// What the files became; absent where data are simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Notes>,
@@ -447,7 +464,46 @@ pub struct OverRepeats {
     pub mcse: Option<f64>,
 }
 
+/// A metric that was measured on test rows, of every round that has it, and on how many.
+fn measured(rounds: &[Repeat], name: &str) -> Vec<(usize, Estimate)> {
+    let of_round = |round: &Repeat| {
+        let (_, value) =
+            round.metrics().into_iter().find(|(metric, _)| *metric == name && name != "sparsity")?;
+        Some((round.n_test, value?))
+    };
+    rounds.iter().filter_map(of_round).collect()
+}
+
 impl OverRepeats {
+    /// Of folds of one data set, so many to a repeat, with their numbers of test rows: pooled over rows. The standard error is that of
+    /// the folds of a repeat, averaged over repeats: dealing again adds no rows.
+    pub fn of_folds(values: &[(usize, Estimate)], folds: usize) -> Option<OverRepeats> {
+        if values.is_empty() || !values.len().is_multiple_of(folds) {
+            return None;
+        }
+        let rows: f64 = values.iter().map(|(n, _)| *n as f64).sum();
+        let pooled = |of: &[(usize, Estimate)]| {
+            let rows: f64 = of.iter().map(|(n, _)| *n as f64).sum();
+            of.iter().map(|(n, e)| *n as f64 / rows * e.value).sum::<f64>()
+        };
+        let squares = values.chunks_exact(folds).map(|of| {
+            let (mean, rows) = (pooled(of), of.iter().map(|(n, _)| *n as f64).sum::<f64>());
+            let square = |(n, e): &(usize, Estimate)| (*n as f64 / rows * (e.value - mean)).powi(2);
+            of.iter().map(square).sum::<f64>() * folds as f64 / (folds as f64 - 1.0)
+        });
+        let repeats = values.len() / folds;
+        let se = (squares.sum::<f64>() / repeats as f64).sqrt();
+        let numbers: Vec<f64> = values.iter().map(|(_, e)| e.value).collect();
+        let mcse = values.iter().map(|(n, e)| (*n as f64 / rows * e.mcse).powi(2)).sum::<f64>().sqrt();
+        Some(OverRepeats {
+            repeats: values.len(),
+            mean: pooled(values),
+            sd: Some(sd(&numbers)),
+            se: Some(se),
+            mcse: mcse.is_finite().then_some(mcse),
+        })
+    }
+
     pub fn of(values: &[Estimate]) -> Option<OverRepeats> {
         if values.is_empty() {
             return None;
@@ -477,8 +533,35 @@ impl Report {
         }
         let metrics = values.into_iter().filter_map(|(name, v)| Some((name, OverRepeats::of(&v)?))).collect();
         let (name, method) = (name.to_owned(), method.to_owned());
-        let (relation, warnings, path, data) = (None, Vec::new(), None, None);
-        Report { name, method, label, relation, warnings, repeats, metrics, path, data }.judged()
+        let (relation, warnings, path, folds, data) = (None, Vec::new(), None, None, None);
+        Report { name, method, label, relation, warnings, repeats, metrics, path, folds, data }.judged()
+    }
+
+    /// The report of a cross-validation, whose folds stand where repeats do: what was measured on test rows is pooled over rows.
+    pub fn of_folds(mut self, folds: Option<usize>) -> Report {
+        self.folds = folds;
+        for (name, metric) in &mut self.metrics {
+            if let Some(pooled) =
+                folds.and_then(|folds| OverRepeats::of_folds(&measured(&self.repeats, name), folds))
+            {
+                *metric = pooled;
+            }
+        }
+        self
+    }
+
+    /// A metric of every setting of a path, over its folds if there are any.
+    pub fn along_path(&self, name: &str) -> Option<Vec<OverRepeats>> {
+        let settings = self.path.as_ref()?.values.len();
+        let of_setting = |t: usize| {
+            let rounds: Vec<Repeat> = self.repeats.iter().skip(t).step_by(settings).cloned().collect();
+            let values = measured(&rounds, name);
+            match self.folds {
+                Some(folds) => OverRepeats::of_folds(&values, folds),
+                None => OverRepeats::of(&values.iter().map(|(_, estimate)| *estimate).collect::<Vec<_>>()),
+            }
+        };
+        (0..settings).map(of_setting).collect()
     }
 
     /// The report of draws that are this to each other.
@@ -526,5 +609,28 @@ impl Report {
     /// Draws that are none: failed, separated or not identified.
     pub fn lost(&self) -> usize {
         Status::ALL.into_iter().filter(|s| s.is_lost()).map(|s| self.count(s)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows that are all alike in number: the mean of the folds and its standard error. Otherwise a fold counts by its rows.
+    #[test]
+    fn folds_are_pooled_over_rows() {
+        let estimate = |value| Estimate { value, mcse: 0.3 };
+        let alike = [1.0, 2.0, 6.0].map(|v| (10, estimate(v)));
+        let pooled = OverRepeats::of_folds(&alike, 3).unwrap();
+        assert!((pooled.mean - 3.0).abs() < 1e-15);
+        // Variance 7, over three folds.
+        assert!((pooled.se.unwrap() - (7.0f64 / 3.0).sqrt()).abs() < 1e-15);
+        assert!((pooled.mcse.unwrap() - 0.3 / 3.0f64.sqrt()).abs() < 1e-15);
+        let pooled = OverRepeats::of_folds(&[(30, estimate(1.0)), (10, estimate(5.0))], 2).unwrap();
+        assert!((pooled.mean - 2.0).abs() < 1e-15, "80 over 40 rows");
+        // Dealt out twice, with the same numbers: no more is known.
+        let twice = OverRepeats::of_folds(&[alike, alike].concat(), 3).unwrap();
+        assert!((twice.se.unwrap() - (7.0f64 / 3.0).sqrt()).abs() < 1e-15);
+        assert!(OverRepeats::of_folds(&alike, 2).is_none(), "a fold is missing");
     }
 }

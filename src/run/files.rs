@@ -1,14 +1,17 @@
 //! A run into its directory: result files are whole or absent, and the manifest comes last.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Chunk, Keeper, Kept, Opening, Run, Watch};
 use crate::error::{Error, Result};
 use crate::kernel::Level;
+use crate::method::Trial;
 use crate::path::PathPoint;
 use crate::report::Report;
-use crate::samples::{NameStyle, Sample, Summary, columns};
+use crate::samples::{Kinship, NameStyle, Sample, Summary, columns, npy_header, quoted};
 use crate::store::{self, AtomicFile, DrawFile, Machine, Manifest, RunDir};
 
 /// What of a run's files is not in its study.
@@ -27,11 +30,25 @@ struct Files {
     path: Option<AtomicFile>,
     /// Which parameters are kept; `None` for all.
     kept: Option<Vec<usize>>,
+    /// Rounds whose draws are kept: of a path with folds, those of the first fold.
+    rounds: usize,
+    /// The log likelihood of the training rows of the first round.
+    log_lik: Option<(AtomicFile, Arc<Trial>)>,
 }
 
 impl Files {
     /// Adds a draw; rounds are counted from 1.
     fn put(&mut self, round: usize, draw: &Sample) -> Result<()> {
+        if let Some((file, trial)) = self.log_lik.as_mut().filter(|_| round == 1) {
+            let mut densities = vec![0.0; trial.train.n()];
+            let parameters = trial.model.names().len();
+            trial.model.log_density(&draw.theta[..parameters], &trial.train, &mut densities);
+            let bytes: Vec<u8> = densities.iter().flat_map(|v| v.to_le_bytes()).collect();
+            file.put(|out| out.write_all(&bytes))?;
+        }
+        if round > self.rounds {
+            return Ok(());
+        }
         match (&mut self.draws, &self.kept) {
             (Some(draws), None) => draws.put(round, draw),
             (Some(draws), Some(kept)) => {
@@ -106,11 +123,62 @@ impl Run<'_> {
             }
             None => None,
         };
-        let rows = self.study.draws() * self.study.rounds();
+        let settings = self.study.settings().len();
+        let rounds = if settings > 0 { settings } else { self.study.rounds() };
+        let rows = self.study.draws() * rounds;
         let samples = &self.study.experiment.output.samples;
         let create = |columns| DrawFile::create(folder, samples, columns, self.relation.draws, rows);
         let draws = self.file_columns(style).map(create).transpose()?;
-        Ok(Files { draws, path, kept })
+        let log_lik = self.log_lik(folder)?;
+        Ok(Files { draws, path, kept, rounds, log_lik })
+    }
+
+    /// A file of the log likelihood of chains, with an array of draws by training rows, if it is to be kept.
+    fn log_lik(&self, folder: &RunDir) -> Result<Option<(AtomicFile, Arc<Trial>)>> {
+        let experiment = &self.study.experiment;
+        let chains = matches!(self.relation.draws, Kinship::Chains { .. });
+        if !experiment.output.pointwise || !chains || experiment.path.is_some() {
+            return Ok(None);
+        }
+        let trial = self.study.trial(0)?;
+        let mut header = Vec::new();
+        npy_header(&mut header, self.study.draws(), trial.train.n())
+            .map_err(|e| Error::write(Path::new(store::LOG_LIK), e))?;
+        let mut file = folder.create(store::LOG_LIK)?;
+        file.put(|out| out.write_all(&header))?;
+        Ok(Some((file, trial)))
+    }
+
+    /// `pointwise.csv`, if it is to be kept.
+    fn pointwise(&self, report: &Report) -> Result<Option<String>> {
+        if !self.study.experiment.output.pointwise || report.repeats.iter().all(|r| r.pointwise.is_empty()) {
+            return Ok(None);
+        }
+        let mut text = "repeat,row,log_density\n".to_owned();
+        for (round, repeat) in report.repeats.iter().enumerate() {
+            let rows = match &self.study.experiment.path {
+                Some(_) => {
+                    let (setting, repeat) = self.study.setting_of(round);
+                    self.setting(setting)?.test_rows(repeat)
+                }
+                None => self.study.test_rows(round),
+            };
+            for (i, log_density) in repeat.pointwise.iter().enumerate() {
+                let row = rows.as_ref().map_or(i, |rows| rows[i]) + 1;
+                text += &format!("{},{row},{log_density:?}\n", round + 1);
+            }
+        }
+        Ok(Some(text))
+    }
+
+    /// `influence.csv`, if it is to be kept: a line for every training row, a column for every parameter of the model.
+    fn influence(&self, report: &Report) -> Option<String> {
+        let influence = report.repeats.first().map(|r| &r.influence).filter(|i| !i.is_empty())?;
+        let n = report.repeats[0].n_train.max(1);
+        let d = influence.len() / n;
+        let names: Vec<String> = self.names[..d].iter().map(|name| quoted(name)).collect();
+        let line = |row: &[f64]| row.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(",") + "\n";
+        Some(names.join(",") + "\n" + &influence.chunks_exact(d).map(line).collect::<String>())
     }
 
     /// Runs all rounds, but for what is kept of them, and writes the results. Whatever goes wrong, what was made stays.
@@ -176,6 +244,15 @@ impl Run<'_> {
         names.extend(others.map(String::from));
         let elbo = report.elbo();
         names.extend(elbo.is_some().then(|| store::ELBO.to_owned()));
+        let extra = [(store::POINTWISE, self.pointwise(report)?), (store::INFLUENCE, self.influence(report))];
+        for (name, text) in extra {
+            names.extend(text.is_some().then(|| name.to_owned()));
+            text.map_or(Ok(()), |text| folder.write(name, &text))?;
+        }
+        if let Some((file, _)) = files.log_lik {
+            file.commit()?;
+            names.push(store::LOG_LIK.to_owned());
+        }
         folder.write(store::CONFIG, &options.resolved)?;
         folder.write(store::PREPARATION, &(compact(&self.study.preparation()?)? + "\n"))?;
         let summaries = settled.map(|(draws, summaries)| draws.commit().map(|()| summaries)).transpose()?;
@@ -251,8 +328,6 @@ fn json(value: &impl serde::Serialize) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-    use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 

@@ -13,8 +13,10 @@ mod kept;
 mod round;
 mod sums;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use rayon::ThreadPool;
 
@@ -71,6 +73,7 @@ pub struct Run<'a> {
     pub names: Vec<String>,
     /// What the draws will be to each other.
     pub relation: Relation,
+    settings: Mutex<BTreeMap<usize, Arc<Study>>>,
 }
 
 impl<'a> Run<'a> {
@@ -78,7 +81,8 @@ impl<'a> Run<'a> {
         // Of a path the experiment as it stands is not run.
         let first = if study.experiment.path.is_some() { study.take_trial(0) } else { study.trial(0) }?;
         let (names, relation) = (study.parameters(&first), first.relation);
-        Ok(Run { study, machine: Machine { pool, cancel }, names, relation })
+        let settings = Mutex::default();
+        Ok(Run { study, machine: Machine { pool, cancel }, names, relation, settings })
     }
 
     /// Runs all rounds, but for what is kept of them.
@@ -96,13 +100,15 @@ impl<'a> Run<'a> {
                     made.expect("all draws of a round have something to say")
                 }
             };
+            // Of folds, the first has the points.
             if let Some(value) = values.get(round) {
                 session.watch.points(round, &value.to_string(), &points)?;
             }
             repeats.push(done);
         }
         let report = Report::new(&experiment.name, experiment.method.name(), study.label(), repeats);
-        let report = report.of_draws(self.relation).of_data(study.file_notes());
+        let folds = experiment.evaluate.folds.map(|folds| folds.get());
+        let report = report.of_draws(self.relation).of_data(study.file_notes()).of_folds(folds);
         Ok(match &experiment.path {
             Some(path) => report.of_path(PathReport {
                 parameter: path.parameter.clone(),
@@ -145,8 +151,26 @@ impl<'a> Run<'a> {
         let (study, path) = (self.study, self.study.experiment.path.as_ref());
         match path {
             None => go(&Round { study, round, repeat: round, path: None }),
-            Some(_) => go(&Round { study: &study.setting(round)?, round, repeat: 0, path }),
+            Some(_) => {
+                let (setting, repeat) = study.setting_of(round);
+                go(&Round { study: &*self.setting(setting)?, round, repeat, path })
+            }
         }
+    }
+
+    /// A setting of the path. It is come back to for every fold, and kept where it shares its data with the others.
+    fn setting(&self, t: usize) -> Result<Arc<Study>> {
+        let (experiment, mut made) =
+            (&self.study.experiment, self.settings.lock().expect("nothing panics while it is held"));
+        if let Some(found) = made.get(&t) {
+            return Ok(found.clone());
+        }
+        let setting = Arc::new(self.study.setting(t)?);
+        let alike = experiment.path.as_ref().is_some_and(|path| !path.parameter.starts_with("data."));
+        if alike && experiment.folds() > 1 {
+            made.insert(t, setting.clone());
+        }
+        Ok(setting)
     }
 
     /// These draws of a round once more, whatever is kept of them, as rows of the table; of chains, whole ones.

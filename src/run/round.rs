@@ -1,6 +1,8 @@
 //! One round of a run: what there is of it already, and the draws that are missing.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use rayon::ThreadPool;
@@ -8,6 +10,7 @@ use rayon::ThreadPool;
 use super::{CHUNK, Chunk, Closing, Fold, Keeper, Kept, Live, Opening, Scores, Watch};
 use crate::error::{Error, Result};
 use crate::experiment::PathConfig;
+use crate::influence::influence;
 use crate::method::{Findings, Job, Machine, Made, Sink, Trial};
 use crate::path::PathPoint;
 use crate::report::{Diagnostics, Observations, Repeat};
@@ -66,6 +69,8 @@ impl Round<'_> {
         let scores = Scores::new(&self.study.experiment.evaluate, draws, &trial);
         let mut fold = self.fold(&trial);
         let mut opening = session.kept.opening(self.round)?;
+        let known = opening.as_ref().map(|opening| &opening.findings);
+        let (found, influence) = self.influence(&trial, session.machine, known)?.unzip();
         let watch = &mut *session.watch;
         let state = session.kept.state(self.round, span.end, &mut |row| {
             fold.add(row);
@@ -105,8 +110,15 @@ impl Round<'_> {
         let near_zero = self.path.map_or(0.0, |path| path.near_zero.get());
         let facts = self.facts(&trial);
         let (done, points) =
-            session.machine.pool.install(|| fold.finish(&scores, &sums, findings, facts, near_zero));
-        let report = Repeat { seconds: started.elapsed().as_secs_f64(), ..done };
+            session.machine.pool.install(|| fold.finish(&scores, &sums, findings.clone(), facts, near_zero));
+        let pointwise = self.pointwise(&scores, &sums);
+        let seconds = started.elapsed().as_secs_f64();
+        let estimate = match found {
+            Some(found) => found,
+            None => self.estimate(&trial, session.machine, Some(&findings)).unwrap_or_default(),
+        };
+        let influence = influence.unwrap_or_default();
+        let report = Repeat { seconds, pointwise, estimate, influence, ..done };
         let closing = Closing { report, points };
         session.keeper.close(&closing, &live, opening.as_ref())?;
         Ok(Some((closing.report, closing.points)))
@@ -230,7 +242,54 @@ impl Round<'_> {
         }
         let findings = opening.map(|opening| opening.findings.clone()).unwrap_or_default();
         let facts = self.facts(&trial);
-        Ok(pool.install(|| fold.finish(&scores, &sums, findings, facts, 0.0)).0)
+        let machine = Machine { pool, cancel: &AtomicBool::new(false) };
+        let estimate = self.estimate(&trial, machine, Some(&findings)).unwrap_or_default();
+        let done = pool.install(|| fold.finish(&scores, &sums, findings, facts, 0.0)).0;
+        Ok(Repeat { pointwise: self.pointwise(&scores, &sums), estimate, ..done })
+    }
+
+    /// The minimum at equal weights, by names; settings of a path have none.
+    fn estimate(
+        &self,
+        trial: &Trial,
+        machine: Machine,
+        known: Option<&Findings>,
+    ) -> Option<BTreeMap<String, f64>> {
+        if self.path.is_some() {
+            return None;
+        }
+        trial.estimate(machine, known).map(|minimum| self.named(trial, minimum.theta))
+    }
+
+    fn named(&self, trial: &Trial, mut theta: Vec<f64>) -> BTreeMap<String, f64> {
+        self.study.extend_parameters(&mut theta);
+        let known = self.study.parameters(trial).into_iter().zip(theta);
+        known.filter(|(_, value)| value.is_finite()).collect()
+    }
+
+    /// The same, and how much every training row moves it, if that is to be kept: of the first repeat.
+    fn influence(
+        &self,
+        trial: &Trial,
+        machine: Machine,
+        known: Option<&Findings>,
+    ) -> Result<Option<(BTreeMap<String, f64>, Vec<f64>)>> {
+        if !self.study.experiment.output.influence || self.round > 0 {
+            return Ok(None);
+        }
+        let failed = |why: &str| Error::input(format!("`output.influence`: {why}"));
+        let minimum =
+            trial.estimate(machine, known).ok_or_else(|| failed("there is no minimum at equal weights"))?;
+        let found = machine.pool.install(|| influence(trial.model.as_ref(), &trial.train, &minimum.theta));
+        let found = found.ok_or_else(|| {
+            failed("the loss has no single smooth minimum at equal weights: its second derivatives are not positive definite there")
+        })?;
+        Ok(Some((self.named(trial, minimum.theta), found.into_iter().collect())))
+    }
+
+    /// The log predictive density of every test row, if it is to be kept.
+    fn pointwise(&self, scores: &Scores, sums: &super::Sums) -> Vec<f64> {
+        if self.study.experiment.output.pointwise { scores.pointwise(sums) } else { Vec::new() }
     }
 
     /// What is known before the first draw.
@@ -253,6 +312,9 @@ impl Round<'_> {
             observations: Some(Observations::of(&trial.train, bootstrap)),
             by_restarts: Vec::new(),
             elbo: Vec::new(),
+            pointwise: Vec::new(),
+            estimate: BTreeMap::new(),
+            influence: Vec::new(),
         }
     }
 }

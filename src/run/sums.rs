@@ -107,6 +107,12 @@ impl<'a> Scores<'a> {
         }
     }
 
+    /// log p(ỹᵢ) of every test row, eq. (E.10); none where the loss is no likelihood.
+    pub fn pointwise(&self, sums: &Sums) -> Vec<f64> {
+        let on_test = sums.on_test.as_ref().filter(|_| self.model.is_likelihood());
+        on_test.map(|on_test| on_test.predictive().log_predictive(None)).unwrap_or_default()
+    }
+
     /// The numbers of a round.
     pub fn report(&self, sums: &Sums, facts: Repeat) -> Repeat {
         let mut report = Repeat {

@@ -1,12 +1,13 @@
 //! Questions that a posterior answers: where a parameter lies, by intervals of several kinds, and how probable it is that it lies
 //! somewhere; each answer with its Monte Carlo error.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::read::Samples;
 use super::{Kinship, LOG_WEIGHT, Summary, wrong};
 use crate::error::Result;
-use crate::math::{log_sum_exp, quantile_sorted};
+use crate::math::{log_normal_density, log_sum_exp, normal_cdf, normal_quantile, quantile_sorted};
 
 /// Which interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -16,6 +17,10 @@ pub enum Interval {
     Percentile,
     /// The shortest interval with so much of the draws: highest posterior density, where that is one interval.
     Hdi,
+    /// Quantiles that make good for the median of the draws not being the estimate at equal weights: bias-corrected.
+    Bc,
+    /// The same, and for a spread that changes with the parameter: bias-corrected and accelerated.
+    Bca,
     /// Equal tails of each parameter, so wide that all parameters lie in theirs at once in so much of the draws.
     Simultaneous,
 }
@@ -30,6 +35,17 @@ pub struct Question {
     pub above: Option<f64>,
     /// Or between these?
     pub between: Option<RangeInclusive<f64>>,
+    /// What BC and BCa intervals know of each parameter.
+    pub corrections: BTreeMap<String, Correction>,
+}
+
+/// What the quantiles of a parameter are corrected by (Efron 1987, *Better bootstrap confidence intervals*).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Correction {
+    /// At equal weights.
+    pub estimate: f64,
+    /// 0 of BC intervals.
+    pub acceleration: f64,
 }
 
 /// A number and its Monte Carlo error.
@@ -127,6 +143,10 @@ impl Sorted {
         let tail = joint.unwrap_or(0.5 * (1.0 - question.level));
         let (lower, upper) = match question.interval {
             Interval::Hdi => self.shortest(question.level),
+            Interval::Bc | Interval::Bca => match question.corrections.get(name) {
+                Some(by) => (self.corrected(tail, *by), self.corrected(1.0 - tail, *by)),
+                None => ((f64::NAN, f64::NAN), (f64::NAN, f64::NAN)),
+            },
             _ => (self.quantile(tail), self.quantile(1.0 - tail)),
         };
         let share = |range: &dyn Fn(f64) -> bool| {
@@ -150,9 +170,33 @@ impl Sorted {
         }
     }
 
+    /// The end of a BC or BCa interval: the quantile at Φ(z₀ + (z₀ + z)/(1 − a (z₀ + z))), where Φ(z₀) is the share of draws below the
+    /// estimate, ties counted half. NaN where all draws lie on one side of it. Its error is that of the quantile and of z₀.
+    fn corrected(&self, tail: f64, by: Correction) -> Estimated {
+        let below = |inside: &dyn Fn(f64) -> bool| match self.values.partition_point(|v| inside(*v)) {
+            0 => 0.0,
+            count => self.mass[count - 1],
+        };
+        let share = 0.5 * (below(&|v| v < by.estimate) + below(&|v| v <= by.estimate));
+        let centre = normal_quantile(share);
+        let z = centre + normal_quantile(tail);
+        let place = centre + z / (1.0 - by.acceleration * z);
+        let q = normal_cdf(place);
+        if !q.is_finite() {
+            return (f64::NAN, f64::NAN);
+        }
+        let density = |z: f64| libm::exp(log_normal_density(z, 0.0, 1.0));
+        // Both z₀ in the formula move the place.
+        let of_centre = 2.0 * density(place) * (share * (1.0 - share) / self.worth).sqrt() / density(centre);
+        self.quantile_within(q, (q * (1.0 - q) / self.worth + of_centre * of_centre).sqrt())
+    }
+
     /// A quantile; its error is half the distance between those one standard deviation of its place to either side.
     fn quantile(&self, q: f64) -> Estimated {
-        let spread = (q * (1.0 - q) / self.worth).sqrt();
+        self.quantile_within(q, (q * (1.0 - q) / self.worth).sqrt())
+    }
+
+    fn quantile_within(&self, q: f64, spread: f64) -> Estimated {
         let at = |q: f64| self.at(q.clamp(0.0, 1.0));
         (at(q), 0.5 * (at(q + spread) - at(q - spread)))
     }
@@ -252,6 +296,25 @@ mod tests {
         assert_eq!(joint_tail(&twins, 0.9), joint_tail(&columns[..1], 0.9));
     }
 
+    /// Nothing to correct is the interval with equal tails.
+    #[test]
+    fn corrected_quantiles_are_where_the_formula_says() {
+        let sorted = even((0..=1000).map(|i| f64::from(i) / 1000.0).collect());
+        let by = |estimate, acceleration| Correction { estimate, acceleration };
+        let plain = sorted.corrected(0.05, by(0.5, 0.0));
+        assert!((plain.0 - 0.05).abs() < 1e-9, "{plain:?}");
+        // A uniform on a grid: its quantiles are its probabilities.
+        let z0 = normal_quantile(0.6);
+        for (tail, a) in [(0.05, 0.0), (0.95, 0.0), (0.05, 0.05), (0.95, 0.05)] {
+            let z = z0 + normal_quantile(tail);
+            let expected = normal_cdf(z0 + z / (1.0 - a * z));
+            let (found, error) = sorted.corrected(tail, by(0.6, a));
+            assert!((found - expected).abs() < 2e-3, "{tail}, {a}: {found}, not {expected}");
+            assert!(error > sorted.quantile(expected).1, "z₀ has an error, too");
+        }
+        assert!(sorted.corrected(0.05, by(2.0, 0.0)).0.is_nan(), "no draw beyond the estimate");
+    }
+
     #[test]
     fn weights_stand_for_repeated_draws() {
         let repeated = even([vec![1.0; 10], vec![2.0; 60], vec![5.0; 30]].concat());
@@ -260,8 +323,13 @@ mod tests {
             assert_eq!(weighted.at(q), repeated.at(q), "{q}");
         }
         assert_eq!(weighted.shortest(0.6).0.0, 2.0);
-        let question =
-            Question { interval: Interval::Hdi, level: 0.9, above: Some(1.5), between: Some(0.0..=2.0) };
+        let question = Question {
+            interval: Interval::Hdi,
+            level: 0.9,
+            above: Some(1.5),
+            between: Some(0.0..=2.0),
+            corrections: BTreeMap::new(),
+        };
         let answer = weighted.answer("x", None, &question, None);
         let (p, error) = answer.above.unwrap();
         assert!((p - 0.9).abs() < 1e-12 && (error - 0.03).abs() < 1e-12);

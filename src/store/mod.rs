@@ -35,8 +35,15 @@ pub const MANIFEST: &str = "manifest.json";
 pub const PREPARATION: &str = "preparation.json";
 /// The ELBO of a variational fit.
 pub const ELBO: &str = "elbo.csv";
+/// The log predictive density of every test row.
+pub const POINTWISE: &str = "pointwise.csv";
+/// The log likelihood of every training row by every draw of chains.
+pub const LOG_LIK: &str = "log_lik.npy";
+/// How much every training row moves each parameter.
+pub const INFLUENCE: &str = "influence.csv";
 /// Names that no file of draws may have.
-pub const RESERVED: [&str; 8] = [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, CONFIG, PREPARATION, MANIFEST];
+pub const RESERVED: [&str; 11] =
+    [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, POINTWISE, LOG_LIK, INFLUENCE, CONFIG, PREPARATION, MANIFEST];
 /// A page about the run, which is no result: no manifest lists it.
 pub const PAGE: &str = "report.html";
 /// What such a page says made it, among its first so many bytes.

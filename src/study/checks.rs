@@ -139,6 +139,41 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         }
         Ok(_) => {}
     }
+    if experiment.output.influence {
+        let alpha = experiment.prior.as_ref().is_some_and(|prior| prior.alpha.get() > 0.0);
+        let design = data.weight.is_some() || data.cluster.is_some() || data.stratify.is_some();
+        let why = match () {
+            _ if !experiment.method.is_bootstrap() => {
+                "is of the bootstrap: other draws have no equal weights to move"
+            }
+            _ if alpha || experiment.method.name() == "mdp-npl" => {
+                "is of rows alone, and `prior.alpha` adds others"
+            }
+            _ if design => {
+                "is of rows that count alike: leave out `data.weight`, `data.cluster` and `data.stratify`"
+            }
+            _ if experiment.path.is_some() => "is of one experiment, and [path] makes several",
+            _ => "",
+        };
+        if !why.is_empty() {
+            say("output.influence", format!("`output.influence` {why}"));
+        }
+    }
+    if let Some(folds) = experiment.evaluate.folds {
+        let why = match () {
+            _ if folds.get() < 2 => "must be 2 at least: what is held out is trained on in the other folds",
+            _ if data.simulate.is_some() => {
+                "deals out the rows of files, and these are simulated; `n_test` draws test rows"
+            }
+            _ if data.test.is_some() => "and `data.test` exclude each other: there are test rows already",
+            _ if data.split.is_some() => "and `data.split` exclude each other: choose one",
+            _ if data.response.is_some() => "needs responses that stay, and `data.response` draws them anew",
+            _ => "",
+        };
+        if !why.is_empty() {
+            say("evaluate.folds", format!("`evaluate.folds` {why}"));
+        }
+    }
     if let Some(path) = &experiment.path {
         path_problems(path, experiment.repeats, &mut say);
     }
@@ -148,7 +183,10 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         }
     }
     // The seed of the last repeat must be one that a file can hold, so that the repeat can be run on its own.
-    let last = experiment.seed.map(|s| s.saturating_add(experiment.repeats.get() as u64 - 1));
+    let last = experiment.seed.map(|s| {
+        let repeats = experiment.repeats.get() as u64;
+        s.saturating_add(repeats.saturating_mul(experiment.folds() as u64) - 1)
+    });
     if last.is_some_and(|last| last > i64::MAX as u64) {
         say("seed", "`seed` + `repeats` is too large".into());
     }
@@ -193,6 +231,7 @@ fn sizes(experiment: &Experiment) -> Vec<(&'static str, usize, usize)> {
     };
     let mut sizes = vec![
         ("repeats", experiment.repeats.get(), 1_000_000),
+        ("evaluate.folds", experiment.folds(), 1_000_000),
         ("sampler.B", sampler.draws.get(), 1_000_000_000),
         ("sampler.R", count(sampler.restarts), 1_000_000),
         ("sampler.fixed_init.best_of", fits, 1_000_000),

@@ -6,10 +6,10 @@ use super::response::with_response;
 use crate::config::{Document, nearest, printable, within};
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
-use crate::data::preparation::Preparation;
+use crate::data::preparation::{MadeColumn, Preparation, ReadColumn};
 use crate::data::prepare::{self, Frame, Notes, Recipe};
 use crate::data::shape::{Shape, ShapeFault};
-use crate::data::split::{split, split_clusters};
+use crate::data::split::{deal, split, split_clusters};
 use crate::data::table::Table;
 use crate::data::text::{Categorical, Rules, Syntax};
 use crate::data::{Dataset, Format, read};
@@ -31,6 +31,15 @@ pub struct Rows {
     pub covariates: Arc<Dataset>,
 }
 
+/// Which rows of the files a round is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Of the round.
+    pub seed: Seed,
+    /// The fold that is held out, from 0, of so many, and the seed that folds are dealt by.
+    pub fold: Option<(usize, usize, Seed)>,
+}
+
 /// Everything read from files.
 #[derive(Default)]
 pub struct Sources {
@@ -45,8 +54,12 @@ pub struct Sources {
     /// Characters that are cut off the end of responses.
     strip: String,
     shape: Shape,
+    /// What makes the columns that are made by expressions, and what it reads.
+    made: (Vec<MadeColumn>, Vec<ReadColumn>),
     /// Columns of text by their names.
     categorical: Vec<String>,
+    /// How many folds there are, if any.
+    folds: Option<usize>,
 }
 
 /// What the rows of a repeat are made of.
@@ -68,6 +81,7 @@ impl Sources {
         let shape = shape.unwrap_or_else(|_| unreachable!("checked with the experiment"));
         let mut sources =
             Sources { recipe: recipe_of(experiment, config, &shape), shape, ..Sources::default() };
+        sources.folds = experiment.evaluate.folds.map(|folds| folds.get());
         if let Some(CategoricalConfig::Columns(columns)) = &config.categorical {
             sources.categorical.clone_from(columns);
         }
@@ -78,11 +92,14 @@ impl Sources {
         };
         if let Some(files) = &config.train {
             let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search)?;
+            sources.made = sources.shape.kept(&train);
             let train = sources.shaped(train).map_err(located)?;
             let in_train =
                 |e: Error| Error::input(format!("{}: {e}", printable(&files.as_slice().join(", "))));
             let named = config.names.is_none() && config.header != Some(false) && !train.header.numbered;
-            sources.places = (!named).then(|| train.header.names.clone());
+            let of_file = |name: &&String| *name != FOLDS && !sources.shape.makes(name);
+            let places = || train.header.names.iter().filter(of_file).cloned().collect();
+            sources.places = (!named).then(places);
             sources.strip = config.strip.clone().unwrap_or_default();
             // By name from here on: a column that a test file lacks changes the numbers of the others.
             let config = &by_name(config, &train, &sources.shape).map_err(in_train)?;
@@ -107,13 +124,25 @@ impl Sources {
             {
                 check_folds(folds, given, experiment.repeats.get()).map_err(in_files)?;
             }
+            let whole = config.split.is_none() && sources.folds.is_none();
+            if let Some(folds) = sources.folds {
+                let (units, what) = match train.design().clusters() {
+                    Some(clusters) => (clusters.count, "clusters"),
+                    None => (train.n(), "rows"),
+                };
+                if folds > units {
+                    let message =
+                        format!("`evaluate.folds` is {folds}, and there are {units} {what} to deal out");
+                    return Err(in_files(Error::input(message)));
+                }
+            }
             sources.data = match config.split {
                 Some(_) if train.design().clusters().is_some_and(|clusters| clusters.count < 2) => {
                     let message = "`data.split` keeps clusters whole, and all rows are in one `data.cluster`";
                     return Err(in_files(Error::input(message)));
                 }
-                Some(_) => Source::Split(Box::new(train)),
-                None => {
+                _ if !whole => Source::Split(Box::new(train)),
+                _ => {
                     let preparation = sources.preparation_of(train.clone().head(config.rows));
                     let rows = sources.finish(train, test.map(|t| t.head(config.test_rows)), config.rows);
                     Source::Fixed(rows.map_err(in_files)?, Box::new(preparation))
@@ -152,7 +181,7 @@ impl Sources {
         search: &SearchPath,
     ) -> Result<Table> {
         // Rows may be limited while reading only where no later step needs the others.
-        let whole = config.split.is_none() && !self.shape.drops_rows();
+        let whole = config.split.is_none() && self.folds.is_none() && !self.shape.drops_rows();
         let limit = rows.filter(|&r| r > 0 && files.as_slice().len() == 1 && whole);
         let mut table = Table::default();
         for file in files.as_slice() {
@@ -260,6 +289,7 @@ impl Sources {
     fn preparation_of(&self, train: Frame) -> Preparation {
         let mut preparation = prepare::preparation(&train, &self.recipe);
         preparation.places.clone_from(&self.places);
+        (preparation.made, preparation.reads) = self.made.clone();
         preparation.inputs.iter_mut().for_each(|input| input.made = self.shape.makes(&input.name));
         if let Some(target) = &mut preparation.target {
             target.strip.clone_from(&self.strip);
@@ -267,20 +297,29 @@ impl Sources {
         preparation
     }
 
-    /// How new rows are prepared like the training rows of the repeat with this seed; `None` where the data are no files.
-    pub fn preparation(&self, config: &DataConfig, seed: Seed) -> Option<Preparation> {
+    /// How new rows are prepared like the training rows of this round; `None` where the data are no files.
+    pub fn preparation(&self, config: &DataConfig, part: Part) -> Option<Preparation> {
         match &self.data {
             Source::Simulated => None,
             Source::Fixed(_, preparation) => Some(preparation.as_ref().clone()),
             Source::Split(frame) => {
-                let (train, _) = parts(frame, config, seed);
+                let (train, _) = parts(frame, config, part);
                 Some(self.preparation_of(frame.split(&train, &[]).0.head(config.rows)))
             }
         }
     }
 
-    /// The rows of the repeat with this seed.
-    pub fn rows(&self, config: &DataConfig, seed: Seed) -> Result<Rows> {
+    /// Places of the test rows of this round, from 0, among the rows that are used, where they are put aside of them.
+    pub fn test_rows(&self, config: &DataConfig, part: Part) -> Option<Vec<usize>> {
+        let Source::Split(frame) = &self.data else { return None };
+        let (_, mut test) = parts(frame, config, part);
+        test.truncate(config.test_rows.unwrap_or(usize::MAX));
+        Some(test)
+    }
+
+    /// The rows of this round.
+    pub fn rows(&self, config: &DataConfig, part: Part) -> Result<Rows> {
+        let seed = part.seed;
         let rows = match (&self.data, &config.simulate) {
             (Source::Simulated, Some(truth)) => {
                 let (train, test) = truth.draw(&mut seed.stream(Purpose::Data, 0, 0));
@@ -296,7 +335,7 @@ impl Sources {
             (Source::Simulated, None) => return Err(Error::input("the experiment has no data")),
             (Source::Fixed(rows, _), _) => rows.clone(),
             (Source::Split(frame), _) => {
-                let (train, test) = parts(frame, config, seed);
+                let (train, test) = parts(frame, config, part);
                 let (train, test) = frame.split(&train, &test);
                 self.finish(train, Some(test.head(config.test_rows)), config.rows)?
             }
@@ -315,8 +354,15 @@ impl Sources {
     }
 }
 
-/// Row numbers of the two parts of a repeat.
-fn parts(frame: &Frame, config: &DataConfig, seed: Seed) -> (Vec<usize>, Vec<usize>) {
+/// Row numbers of the two parts of a round.
+fn parts(frame: &Frame, config: &DataConfig, part: Part) -> (Vec<usize>, Vec<usize>) {
+    let seed = part.seed;
+    if let Some((held_out, folds, dealt_by)) = part.fold {
+        let y = frame.y().map(|y| y.to_vec());
+        let mut rng = dealt_by.stream(Purpose::Split, 1, 0);
+        let fold = deal(frame.n(), y.as_deref(), frame.design().clusters(), folds, &mut rng);
+        return (0..frame.n()).partition(|&i| fold[i] != held_out);
+    }
     let spec = config.split.as_ref().expect("a frame is kept only to be split");
     let classes = frame.y().filter(|_| spec.stratify()).map(|y| y.to_vec());
     let mut rng = seed.stream(Purpose::Split, 0, 0);

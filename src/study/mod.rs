@@ -9,10 +9,12 @@ mod response;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use derived::Derived;
-use load::{Rows, Sources};
+use load::{Part, Rows, Sources};
 pub use memory::Need;
 
-use crate::config::{Complaint, Document, Problem, Scalar, nearest, printable, within, without_characters};
+use crate::config::{
+    Complaint, Count, Document, Problem, Scalar, nearest, printable, within, without_characters,
+};
 use crate::data::Dataset;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::Preparation;
@@ -25,7 +27,7 @@ use crate::method::{Case, Inference, prior, start_files};
 pub use crate::method::{ReadyTrial, Trial};
 use crate::model::{Context, Model, ModelConfig, Response};
 use crate::rng::Seed;
-use crate::samples::Sample;
+use crate::samples::{Kinship, Sample};
 
 /// A checked experiment with its files read.
 pub struct Study {
@@ -93,13 +95,16 @@ impl Study {
     /// That the data of every repeat have a minimum to be found, before the first is sampled.
     fn check_data(&self, first: &Trial) -> Result<()> {
         let data = &self.experiment.data;
-        let alike = data.split.is_none() && data.simulate.is_none() && data.response.is_none();
+        let alike = data.split.is_none()
+            && data.simulate.is_none()
+            && data.response.is_none()
+            && self.experiment.evaluate.folds.is_none();
         for repeat in 0..if alike { 1 } else { self.repeats() } {
             let seed = self.seed(repeat);
             let flaws = if repeat == 0 {
                 first.model.flaws(&first.train)
             } else {
-                let train = self.data(seed)?.train;
+                let train = self.data(repeat)?.train;
                 self.model(&train)?.flaws(&train)
             };
             let Some(mut flaws) = flaws else { return Ok(()) };
@@ -203,7 +208,12 @@ impl Study {
 
     /// Adds to a draw what is derived from its parameters.
     pub fn extend(&self, draw: &mut Sample) {
-        self.derived.iter().for_each(|derived| derived.extend(&mut draw.theta));
+        self.extend_parameters(&mut draw.theta);
+    }
+
+    /// The same, to its parameters.
+    pub fn extend_parameters(&self, theta: &mut Vec<f64>) {
+        self.derived.iter().for_each(|derived| derived.extend(theta));
     }
 
     /// A few words on how draws are made: `RR-NPL R=10`, `FI-NPL`, `NPL`, `MDP-NPL`, with α where it is not 0; `NUTS`, `ADVI`,
@@ -223,8 +233,29 @@ impl Study {
         !self.document.has("seed")
     }
 
+    /// All of them, folds counted one by one: those of the first repeat, then those of the second.
     pub fn repeats(&self) -> usize {
-        self.experiment.repeats.get()
+        self.experiment.repeats.get() * self.experiment.folds()
+    }
+
+    /// What repeat `repeat`, from 0, is about.
+    fn part(&self, repeat: usize) -> Part {
+        let deal = |folds: Count| {
+            let folds = folds.get();
+            (repeat % folds, folds, self.seed(repeat / folds))
+        };
+        Part { seed: self.seed(repeat), fold: self.experiment.evaluate.folds.map(deal) }
+    }
+
+    /// Places of the test rows of a repeat, from 0, among the rows that are used, where they are put aside of them.
+    pub fn test_rows(&self, repeat: usize) -> Option<Vec<usize>> {
+        self.sources.test_rows(&self.experiment.data, self.part(repeat))
+    }
+
+    /// Setting of a path and repeat of it that a round is, all from 0: all settings of a fold, then those of the next.
+    pub fn setting_of(&self, round: usize) -> (usize, usize) {
+        let settings = self.settings.len().max(1);
+        (round % settings, round / settings)
     }
 
     pub fn draws(&self) -> usize {
@@ -233,13 +264,18 @@ impl Study {
 
     /// Draws of a round: of a path, `sampler.B` may be what it is about.
     pub fn draws_of(&self, round: usize) -> u64 {
-        let of_setting = self.settings.get(round).map(|(_, experiment)| experiment.sampler.draws.get());
+        let of_setting =
+            self.settings.get(self.setting_of(round).0).map(|(_, experiment)| experiment.sampler.draws.get());
         of_setting.unwrap_or_else(|| self.draws()) as u64
     }
 
-    /// How often the draws are made: once for every repeat, or for every setting of the path.
+    /// How often the draws are made: once for every repeat, or for every setting of the path, and every fold.
     pub fn rounds(&self) -> usize {
-        if self.experiment.path.is_some() { self.settings().len() } else { self.repeats() }
+        if self.experiment.path.is_some() {
+            self.settings().len() * self.experiment.folds()
+        } else {
+            self.repeats()
+        }
     }
 
     /// The files that went in.
@@ -272,19 +308,23 @@ impl Study {
         let path = self.experiment.path.as_ref();
         let by_setting = path.is_some_and(|path| path.parameter.starts_with("data."));
         let of_round = |round: usize| -> Result<Preparation> {
+            let (setting, repeat) = if path.is_some() { self.setting_of(round) } else { (0, round) };
             if by_setting {
-                return self.setting(round)?.preparation();
+                let mut all = self.setting(setting)?.preparation()?;
+                all.rounds = vec![all.columns(repeat).to_vec()];
+                return Ok(all);
             }
-            match self.sources.preparation(&self.experiment.data, self.seed(round)) {
+            match self.sources.preparation(&self.experiment.data, self.part(repeat)) {
                 Some(preparation) => Ok(preparation),
                 None => {
-                    let train = self.data(self.seed(round))?.train;
+                    let train = self.data(repeat)?.train;
                     let classes = if self.sources.classifies() { train.class_names() } else { Vec::new() };
                     Ok(Preparation::plain(&train.columns, classes))
                 }
             }
         };
-        let alike = !by_setting && (path.is_some() || self.experiment.data.split.is_none());
+        let folded = self.experiment.evaluate.folds.is_some();
+        let alike = !by_setting && !folded && (path.is_some() || self.experiment.data.split.is_none());
         let mut preparation = of_round(0)?;
         for round in 1..if alike { 1 } else { self.rounds() } {
             preparation.rounds.extend(of_round(round)?.rounds);
@@ -294,7 +334,7 @@ impl Study {
 
     /// Writes defaults that depend on the model into the experiment; and the first repeat.
     fn resolve(&mut self) -> Result<Trial> {
-        let rows = self.data(self.seed(0))?;
+        let rows = self.data(0)?;
         let model = self.model(&rows.train)?;
         self.inference()
             .write_out(&mut self.experiment, model.as_ref())
@@ -317,10 +357,10 @@ impl Study {
     }
 
     /// Training and test rows of one repeat.
-    fn data(&self, seed: Seed) -> Result<Rows> {
+    fn data(&self, repeat: usize) -> Result<Rows> {
         #[cfg(test)]
         tests::count(|built| built.0 += 1);
-        self.sources.rows(&self.experiment.data, seed)
+        self.sources.rows(&self.experiment.data, self.part(repeat))
     }
 
     fn model(&self, train: &Dataset) -> Result<Arc<dyn Model>> {
@@ -381,7 +421,7 @@ impl Study {
         if let Some(first) = self.kept_first().as_ref().filter(|_| repeat == 0) {
             return Ok(first.clone());
         }
-        let rows = self.data(self.seed(repeat))?;
+        let rows = self.data(repeat)?;
         let model = self.model(&rows.train)?;
         self.assemble(repeat, rows, model).map(Arc::new)
     }
@@ -418,7 +458,32 @@ impl Study {
             let key = if self.experiment.data.test.is_some() { "data.test" } else { "data" };
             return Err(self.problem(key, format!("the test rows: [model.{name}] {why}")));
         }
+        if self.experiment.evaluate.folds.is_some() && !model.is_likelihood() && !model.has_mean() {
+            let message = "`folds` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
+            return Err(self.problem("evaluate.folds", message));
+        }
         self.check_metrics(model.as_ref(), test.as_deref())?;
+        if self.experiment.output.pointwise {
+            let scored = test.is_some()
+                && self
+                    .experiment
+                    .evaluate
+                    .metrics
+                    .as_ref()
+                    .is_none_or(|m| m.iter().any(|m| *m != Metric::Sparsity));
+            let chains = matches!(relation.draws, Kinship::Chains { .. });
+            let why = match () {
+                _ if !model.is_likelihood() => "keeps log densities, and this loss is no likelihood",
+                _ if !scored && !chains => {
+                    "keeps log densities of test rows: give `data.test`, `data.split` or `evaluate.folds`, and \"lppd\" among \
+                     the metrics"
+                }
+                _ => "",
+            };
+            if !why.is_empty() {
+                return Err(self.problem("output.pointwise", format!("`pointwise` {why}")));
+            }
+        }
         Ok(Trial { seed, train, test, model, prior: prepared.prior(), relation, prepared })
     }
 
@@ -453,7 +518,7 @@ impl Study {
                     "\"mse\" needs test responses that are known, and some are censored"
                 }
                 _ if test.is_none() => {
-                    "metrics on test data need some: give `data.test`, `data.split` or `n_test`"
+                    "metrics on test data need some: give `data.test`, `data.split`, `evaluate.folds` or `n_test`"
                 }
                 _ => continue,
             };

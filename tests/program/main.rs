@@ -15,6 +15,7 @@ mod facts;
 mod faults;
 #[cfg(unix)]
 mod fetch;
+mod folds;
 mod formats;
 mod fuzz;
 mod hard_data;

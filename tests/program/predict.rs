@@ -280,3 +280,119 @@ fn rows_of_a_mixture_are_told_their_component() {
     assert!((first[0] > 0.5) != (first[1] > 0.5));
     assert!(said.stderr.contains("components aligned"), "{}", said.stderr);
 }
+
+/// A formula with functions, squares, and products with levels.
+const FORMULA: &str = "name = \"f\"\nseed = 3\n[data]\ntrain = \"train.csv\"\ntest = \"test.csv\"\nstandardise = \"numeric\"\n\
+    formula = \"y ~ log(x + 3) + I( (x - 1)^2 ) + region:x + far\"\nderive = { near = \"abs(x) < 1\", far = \"if(near == 1, 'no', 'yes')\" }\n\
+    [sampler]\nB = 40\n[model.logistic]\npenalty = \"ridge\"\n";
+
+/// What expressions make of the training rows they make of new rows: the predictions are those of a run on the columns written out.
+#[test]
+fn expressions_are_applied_to_new_rows() {
+    let place = Place::new();
+    place.write("train.csv", csv(&rows(0, 150))).write("test.csv", csv(&rows(150, 200)));
+    place.write("f.toml", FORMULA);
+    place.ok(&["run", "f.toml", "--quiet"]);
+    let told = place.ok(&["predict", "runs/f", "test.csv"]).stdout;
+    let report = place.read("runs/f/report.csv");
+    assert!(
+        near(mean(column(&told, "log_density").into_iter()), column(&report, "lppd")[0]),
+        "the test rows of the run"
+    );
+    // The same columns, written out, without expressions.
+    let written = |rows: &[[String; 5]]| {
+        let line = |r: &[String; 5]| {
+            let x: f64 = r[1].parse().unwrap();
+            let level = |name: &str| if r[2] == name { x } else { 0.0 };
+            let far = u8::from(x.abs() >= 1.0);
+            let numbers = [(x + 3.0).ln(), (x - 1.0).powi(2), level("north"), level("south"), level("west")];
+            let numbers: Vec<String> = numbers.iter().map(|v| format!("{v:?}")).collect();
+            format!("{},{far},{}\n", numbers.join(","), r[3])
+        };
+        format!("a,b,n,s,w,far,y\n{}", rows.iter().map(line).collect::<String>())
+    };
+    place.write("out.csv", written(&rows(0, 150))).write("new.csv", written(&rows(150, 200)));
+    let plain = "name = \"w\"\nseed = 3\n[data]\ntrain = \"out.csv\"\ntarget = \"y\"\nstandardise = \"numeric\"\n\
+                 columns = [\"a\", \"b\", \"far\", \"n\", \"s\", \"w\"]\ncategorical = [\"far\"]\n\
+                 [sampler]\nB = 40\n[model.logistic]\npenalty = \"ridge\"\n";
+    place.write("w.toml", plain);
+    place.ok(&["run", "w.toml", "--quiet"]);
+    let by_hand = place.ok(&["predict", "runs/w", "new.csv"]).stdout;
+    let (found, expected) = (column(&told, "probability"), column(&by_hand, "probability"));
+    for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        // The order of columns is another, and so are the last digits of a search.
+        assert!((found - expected).abs() < 1e-5, "row {}: {found}, not {expected}", i + 1);
+    }
+    // Standard input, in blocks of another size, with columns elsewhere and no response.
+    let turned: String = rows(150, 200).iter().map(|r| format!("{},{}\n", r[2], r[1])).collect();
+    place.write("turned.csv", format!("region,x\n{turned}"));
+    assert_eq!(column(&place.ok(&["predict", "runs/f", "turned.csv"]).stdout, "probability"), found);
+    for (file, says) in [
+        ("region,xx\nnorth,1\n", "the experiment makes \"log(x+3)\" of it"),
+        (
+            "region,x\nnorth,1\nsouth,-3\n",
+            "bad.csv:3: column \"log(x+3)\" (= log(x + 3)): \"-inf\" is not a finite number",
+        ),
+        ("region,x\nnorth,1\nsouth,-4\n", "bad.csv:3: column \"log(x+3)\""),
+        ("region,x\nnorth,one\n", "bad.csv:2: column \"x\" (2): \"one\" is not a number"),
+    ] {
+        place.write("bad.csv", file);
+        let said = place.npl(&["predict", "runs/f", "bad.csv"]);
+        assert!(said.code == Some(2) && said.stderr.contains(says), "{file}: {}", said.stderr);
+    }
+    // A run that kept no expressions needs the columns themselves.
+    let old = place.read("runs/f/preparation.json");
+    let mut kept: serde_json::Value = serde_json::from_str(&old).unwrap();
+    assert_eq!(kept["version"], 2);
+    assert_eq!(kept["made"][0], serde_json::json!({ "name": "near", "expression": "abs(x) < 1" }));
+    kept["version"] = 1.into();
+    ["made", "reads"].iter().for_each(|key| drop(kept.as_object_mut().unwrap().remove(*key)));
+    place.write("runs/f/preparation.json", kept.to_string());
+    let said = place.npl(&["predict", "runs/f", "test.csv", "--no-verify"]);
+    assert!(said.code == Some(2) && said.stderr.contains("has not kept"), "{}", said.stderr);
+}
+
+/// A response that an expression makes is scored; a filter leaves no new row out.
+#[test]
+fn a_made_response_is_scored_and_filters_are_not_applied() {
+    let place = Place::new();
+    place.write("train.csv", csv(&rows(0, 150))).write("test.csv", csv(&rows(150, 200)));
+    let text = "name = \"l\"\nseed = 3\n[data]\ntrain = \"train.csv\"\ntest = \"test.csv\"\n\
+                formula = \"log(count + 1) ~ x\"\n[sampler]\nB = 30\n[model.linear]\nsigma = \"estimated\"\npenalty = \"none\"\n";
+    place.write("l.toml", text);
+    place.ok(&["run", "l.toml", "--quiet"]);
+    let told = place.ok(&["predict", "runs/l", "test.csv"]).stdout;
+    let y: Vec<f64> = column(&place.read("test.csv"), "count").iter().map(|c| (c + 1.0).ln()).collect();
+    let squares = mean(y.iter().zip(column(&told, "mean")).map(|(y, m)| (y - m) * (y - m)));
+    assert!(near(squares, column(&place.read("runs/l/report.csv"), "mse")[0]), "{squares}");
+    place.write(
+        "some.toml",
+        place
+            .read("l.toml")
+            .replace("name = \"l\"", "name = \"some\"")
+            .replace("[sampler]", "filter = \"x > 0\"\n[sampler]"),
+    );
+    place.ok(&["run", "some.toml", "--quiet"]);
+    let told = place.ok(&["predict", "runs/some", "test.csv"]);
+    assert_eq!(cells(&told.stdout).len(), 51, "every new row");
+    assert!(told.stderr.contains("`data.filter`"), "{}", told.stderr);
+    // What an expression reads is found by name, or the nearest is told.
+    let derived = "derive = { twice = \"2*count\" }\ncolumns = [\"x\", \"twice\"]\ntarget = \"y\"\n";
+    let text = format!(
+        "name = \"d\"\nseed = 3\n[data]\ntrain = \"train.csv\"\n{derived}[sampler]\nB = 5\n[model.logistic]\npenalty = \"ridge\"\n"
+    );
+    place.write("d.toml", text);
+    place.ok(&["run", "d.toml", "--quiet"]);
+    place.write("bad.csv", "x,counts\n1,2\n");
+    let said = place.npl(&["predict", "runs/d", "bad.csv"]);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.stderr.contains("did you mean \"counts\"?; the experiment makes \"twice\" of it"),
+        "{}",
+        said.stderr
+    );
+    // A file that has the made column, and not what it is made of.
+    place.write("raw.csv", "x,count\n1,2\n").write("made.csv", "x,twice\n1,4\n");
+    let told = ["raw.csv", "made.csv"].map(|file| place.ok(&["predict", "runs/d", file]).stdout);
+    assert_eq!(told[0], told[1]);
+}

@@ -97,7 +97,7 @@ fn parameters_are_chosen_sorted_and_written_in_every_format() {
         (&["--only", "beta.y"][..], "did you mean"),
         (&["--level", "1.5"], "no probability"),
         (&["--between", "2,1"], "two numbers in order"),
-        (&["--interval", "bca"], "possible values"),
+        (&["--interval", "bcd"], "possible values"),
     ] {
         let said = place.npl(&[&["summary", "runs/q"], args].concat());
         assert_eq!(said.code, Some(2), "{args:?}");
@@ -122,4 +122,85 @@ fn simultaneous_intervals_hold_all_parameters_at_once() {
     };
     let inside = table[1..].iter().filter(lies).count();
     assert!((360..=364).contains(&inside), "{inside} of 400");
+}
+
+/// The estimate at equal weights is the minimum of the loss, where its derivatives are 0; the bias is the distance of the mean from it.
+#[test]
+fn the_estimate_stands_beside_the_mean() {
+    let place = place();
+    let said = place.ok(&["summary", "runs/q", "--format", "csv"]).stdout;
+    let table = cells(&said);
+    let j = |name: &str| table[0].iter().position(|c| *c == name).unwrap();
+    let theta: Vec<f64> = table[1..].iter().map(|row| number(row[j("estimate")])).collect();
+    let data = place.read("q.csv");
+    let rows: Vec<Vec<f64>> =
+        cells(&data)[1..].iter().map(|r| r.iter().map(|c| number(c)).collect()).collect();
+    let mut slopes = [theta[0] / 120.0, theta[1] / 120.0, 0.0];
+    for row in &rows {
+        let p = 1.0 / (1.0 + (-(theta[0] * row[0] + theta[1] * row[1] + theta[2])).exp());
+        for (slope, x) in slopes.iter_mut().zip([row[0], row[1], 1.0]) {
+            *slope += (p - row[2]) * x / 120.0;
+        }
+    }
+    assert!(slopes.iter().all(|s| s.abs() < 1e-4), "gamma = 1/n: {slopes:?}");
+    for row in &table[1..] {
+        let bias = number(row[j("mean")]) - number(row[j("estimate")]);
+        assert!((number(row[j("bias")]) - bias).abs() < 1e-12);
+    }
+    let text = place.ok(&["summary", "runs/q"]).stdout;
+    assert!(text.contains("estimate"), "{text}");
+    assert!(
+        text.lines().take_while(|line| !line.is_empty()).all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    let told = place.ok(&["run", "q.toml", "--json", "--quiet", "--out", "runs/json"]).stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["posterior"][0]["parameter"], "beta.x");
+    assert_eq!(told["posterior"][0]["mean"].as_f64().unwrap(), number(table[1][j("mean")]));
+    assert_eq!(told["posterior"][0]["estimate"].as_f64().unwrap(), theta[0]);
+}
+
+/// By scipy's and fwb's formulas, on the same draws.
+#[test]
+fn corrected_and_simultaneous_intervals_are_those_of_other_tools() {
+    let Some(python) = crate::support::python("numpy, scipy.optimize, scipy.stats") else { return };
+    let output = std::process::Command::new(&python)
+        .arg(crate::support::script("check_intervals.py"))
+        .args(["--npl", env!("CARGO_BIN_EXE_npl")])
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{out}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(out.contains("bca:") && out.contains("simultaneous:"), "{out}");
+}
+
+#[test]
+fn corrected_intervals_are_refused_where_they_mean_nothing() {
+    let place = place();
+    place.ok(&["summary", "runs/q", "--interval", "bc"]);
+    let prior = r#"prior={ alpha = 20, T = 50, base = { response = { bernoulli = 0.5, covariates = "empirical" } } }"#;
+    place.ok(&["run", "q.toml", "--quiet", "--out", "dp", "--set", prior]);
+    place.ok(&["run", "q.toml", "--quiet", "--out", "nuts", "--set", "method=nuts"]);
+    place.ok(&["run", "q.toml", "--quiet", "--out", "two", "--set", "repeats=2"]);
+    let mixture = "name = \"g\"\nseed = 7\ndata.simulate.mixture = { n = 60, pi = [0.3, 0.7], mu = [[0.0], [3.0]], sigma2 = [[1.0], [1.0]] }\n\
+                   model.gmm = { K = 2, variance_floor = 1e-2 }\nsampler.B = 20\n";
+    place.write("g.toml", mixture);
+    place.ok(&["run", "g.toml", "--quiet"]);
+    for (run, kind, says) in [
+        ("runs/q", "bca", "output.influence = true"),
+        ("dp", "bc", "alpha > 0"),
+        ("nuts", "bc", "these are others"),
+        ("two", "bc", "--repeat"),
+        ("runs/g", "bc", "several modes"),
+    ] {
+        let said = place.npl(&["summary", run, "--interval", kind]);
+        assert!(said.code == Some(2) && said.stderr.contains(says), "{run}: {}", said.stderr);
+    }
+    for (set, says) in
+        [(prior, "prior.alpha"), ("method=nuts", "is of the bootstrap"), ("data.weight=z", "count alike")]
+    {
+        let said =
+            place.npl(&["run", "q.toml", "--out", "x", "--set", "output.influence=true", "--set", set]);
+        assert!(said.code == Some(2) && said.stderr.contains(says), "{set}: {}", said.stderr);
+    }
 }

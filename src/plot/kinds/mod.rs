@@ -11,6 +11,7 @@ mod pairs;
 mod path;
 mod restarts;
 mod surface;
+mod tuning;
 
 use super::canvas::Scene;
 use super::options::Request;
@@ -38,6 +39,7 @@ pub const KINDS: &[Kind] = &[
     forest::KIND,
     path::KIND,
     surface::KIND,
+    tuning::KIND,
     mixture::KIND,
     calibration::KIND,
     correlation::KIND,
