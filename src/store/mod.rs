@@ -35,8 +35,24 @@ pub const MANIFEST: &str = "manifest.json";
 pub const PREPARATION: &str = "preparation.json";
 /// The ELBO of a variational fit.
 pub const ELBO: &str = "elbo.csv";
+/// How often intervals cover, and what came of every data set.
+pub const COVERAGE: &str = "coverage.csv";
+pub const COVERAGE_JSON: &str = "coverage.json";
+pub const DATASETS: &str = "datasets.csv";
 /// Names that no file of draws may have.
-pub const RESERVED: [&str; 8] = [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, CONFIG, PREPARATION, MANIFEST];
+pub const RESERVED: [&str; 11] = [
+    REPORT,
+    REPORT_JSON,
+    SUMMARY,
+    PATH,
+    ELBO,
+    CONFIG,
+    PREPARATION,
+    MANIFEST,
+    COVERAGE,
+    COVERAGE_JSON,
+    DATASETS,
+];
 /// A page about the run, which is no result: no manifest lists it.
 pub const PAGE: &str = "report.html";
 /// What such a page says made it, among its first so many bytes.
