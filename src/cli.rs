@@ -144,6 +144,16 @@ Examples:
 
 The data are read again: densities of single rows are not kept. docs/summary.md says what the numbers mean.")]
     Compare(CompareArgs),
+    /// How often intervals cover: the experiment on many data sets of which the truth is known
+    #[command(after_help = "\
+Examples:
+  npl coverage normal.toml --datasets 2000
+  npl coverage wrong.toml --interval percentile,simultaneous --set method=nuts --out runs/wrong-nuts
+  npl coverage study.toml --resample 200                    data sets of 200 rows of its file, which is the truth
+
+Data sets are repeats with seeds of their own. A second call goes on where the first was stopped, and adds data sets to those that
+are there. docs/calibration.md says what the numbers mean.")]
+    Coverage(CoverageArgs),
     /// Pictures of runs: densities, intervals, paths, mixtures, diagnostics
     #[command(after_help = "\
 Kinds:
@@ -621,6 +631,59 @@ pub struct CompareArgs {
     pub data_dir: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+#[derive(Args)]
+pub struct CoverageArgs {
+    /// Experiment file
+    pub config: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// How many data sets
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000),
+        allow_negative_numbers = true)]
+    pub datasets: u32,
+    /// Kinds of intervals [default: percentile]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub interval: Vec<Interval>,
+    /// Probabilities of the intervals [default: 0.95]
+    #[arg(long, value_name = "P", value_delimiter = ',', value_parser = probability,
+        allow_negative_numbers = true)]
+    pub level: Vec<f64>,
+    /// Only these parameters, by name or pattern: `'beta.*'` (repeatable)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// The truth: `stated` by the simulation, the `minimum` of the loss over a very large sample, or a file with a column for each
+    /// parameter [default: stated, where the model's parameters are those of the simulation, else minimum]
+    #[arg(long, value_name = "WHAT")]
+    pub truth: Option<String>,
+    /// Rows of the very large sample, at least
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true)]
+    pub truth_n: u32,
+    /// Data sets are so many rows of the file of the experiment, drawn with replacement, as `--set data.resample=N` [default for
+    /// data of a file: as many as it has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    pub resample: Option<u32>,
+    /// Folder of the results [default: runs/<name>-coverage]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace what is in the folder, when the new results are there
+    #[arg(long)]
+    pub force: bool,
+    /// Write what was made to disk about so often, in seconds
+    #[arg(long, value_name = "S", default_value = "5", value_parser = super::commands::seconds,
+        allow_negative_numbers = true)]
+    pub keep_every: std::time::Duration,
+    /// Stop after this time (90s, 45m, 3h50m), keep what was made, and exit with 143
+    #[arg(long, value_name = "TIME", value_parser = super::commands::time)]
+    pub time_limit: Option<std::time::Duration>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]

@@ -197,6 +197,10 @@ pub struct DataConfig {
     /// Use only so many test rows, from the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_rows: Option<usize>,
+    /// Train on so many rows, drawn at random from the training rows, with replacement, anew in each repeat: data sets of which the
+    /// file is the truth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resample: Option<Count>,
     /// Share of the training rows to put aside for testing, at random, anew in each repeat; of the clusters, where the data
     /// have them: they are kept whole. Or a column or a file that says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -321,6 +325,8 @@ pub enum SimulatedResponse {
     /// Bernoulli with the logistic function of Σ βⱼxⱼ, on the covariates as prepared: coefficients by column, the others
     /// are 0.
     Logistic(BTreeMap<String, f64>),
+    /// 0 or 1, by a link that need not be the logistic one.
+    Binary(SimulatedBinary),
     /// Poisson with mean exp(Σ βⱼxⱼ).
     Poisson(BTreeMap<String, f64>),
     /// Weibull survival times, censored at a given time.
@@ -339,6 +345,45 @@ pub enum SimulatedResponse {
     Multinomial(SimulatedClasses),
     /// Exponential survival times, censored at a given time.
     Exponential(SimulatedExponential),
+}
+
+/// P(y = 1) = G(c + Σ βⱼxⱼ).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimulatedBinary {
+    /// The distribution function G.
+    pub link: Link,
+    /// Coefficients by column, the others are 0.
+    pub beta: BTreeMap<String, f64>,
+    /// The constant c.
+    #[serde(default)]
+    pub intercept: f64,
+}
+
+/// What makes a probability of a linear predictor η.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Link {
+    /// 1/(1 + exp(−η)).
+    Logit,
+    /// Φ(η), of the standard normal.
+    Probit,
+    /// 1 − exp(−exp(η)).
+    Cloglog,
+    /// ½ + atan(η)/π, of the standard Cauchy distribution.
+    Cauchit,
+}
+
+impl Link {
+    /// P(y = 1) at η.
+    pub fn probability(self, eta: f64) -> f64 {
+        match self {
+            Link::Logit => 1.0 / (1.0 + libm::exp(-eta)),
+            Link::Probit => 0.5 * libm::erfc(-eta * std::f64::consts::FRAC_1_SQRT_2),
+            Link::Cloglog => -libm::expm1(-libm::exp(eta)),
+            Link::Cauchit => 0.5 + libm::atan(eta) / std::f64::consts::PI,
+        }
+    }
 }
 
 /// y = Σ βⱼxⱼ + σ z with z ~ N(0, 1).

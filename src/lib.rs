@@ -18,6 +18,7 @@
 //! - [`path`]: the posterior at one setting of a path
 //! - [`study`]: an experiment, checked
 //! - [`run`]: its rounds, in chunks of draws that are folded in order
+//! - [`coverage`]: how often intervals cover, over data sets of which the truth is known
 //! - [`predict`], [`compare`]: what a finished run says of new rows; which of several predicts better
 //! - `plot`: pictures of runs; a default feature
 //! - `page`: runs as one page of HTML; with `plot`
@@ -33,6 +34,7 @@ pub mod bootstrap;
 pub mod bytes;
 pub mod compare;
 pub mod config;
+pub mod coverage;
 pub mod data;
 pub mod error;
 pub mod evaluate;

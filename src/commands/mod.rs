@@ -4,6 +4,7 @@ mod alpha;
 mod check;
 mod compare;
 mod corrections;
+mod coverage;
 mod explain;
 mod export;
 mod merge;
@@ -62,6 +63,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Predict(args) => predict::predict(args),
         Command::Table(args) => table::table(args),
         Command::Compare(args) => compare::compare(args),
+        Command::Coverage(args) => coverage::coverage(args),
         Command::Plot(args) => plot::plot(args),
         Command::Report(args) => report::report(args),
         Command::Alpha(args) => alpha::alpha(args),

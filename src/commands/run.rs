@@ -79,7 +79,7 @@ fn known(args: &RunArgs) -> Result<Vec<String>> {
 }
 
 /// The seed of what is in a folder, finished or not.
-fn seed_there(out: &Path) -> Option<i64> {
+pub(super) fn seed_there(out: &Path) -> Option<i64> {
     let of_parts = store::shards(out).first().and_then(|(_, folder)| {
         let identity = written_identity(&Shelf::at(folder))?;
         identity.config.parse::<toml::Table>().ok()?.get("seed")?.as_integer()
@@ -162,6 +162,7 @@ fn whole(args: &RunArgs, study: &Study, resolved: String, out: &Path, limit: Opt
         folder: Some(folder.clone()),
         progress: Some(Box::new(far(study, &bar, out))),
         goes_on: goes_on(args.more.map(|_| study.draws())),
+        archive: None,
     };
     let minder = Minder::new(leaves, limit)?;
     let run = Run::new(study, &pool, &minder.cancel)?;
@@ -264,6 +265,7 @@ fn part(
         folder: None,
         progress: Some(Box::new(far(study, &bar, out))),
         goes_on: goes_on(None),
+        archive: None,
     };
     let minder = Minder::new(leaves, limit)?;
     let run = Run::new(study, &pool, &minder.cancel)?;

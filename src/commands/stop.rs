@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use npl::config::printable;
+use npl::coverage::Archive;
 use npl::error::Error;
 use npl::run::Keeper;
 use npl::store::RunDir;
@@ -51,6 +52,8 @@ pub struct Leaves {
     pub progress: Option<Box<dyn Fn() -> String + Send + Sync>>,
     /// The command that goes on.
     pub goes_on: String,
+    /// Data sets that are done, where these are what is made.
+    pub archive: Option<Arc<Archive>>,
 }
 
 /// Looks out for signals, and for the time.
@@ -68,7 +71,7 @@ impl Minder {
         let (cancel, reason, leaves) = (minder.cancel.clone(), minder.reason.clone(), minder.leaves.clone());
         let mut signals = signals::Signals::new()?;
         let end = limit.map(|limit| Instant::now() + limit);
-        let grace = if leaves.keeper.is_some() { GRACE } else { SHORT_GRACE };
+        let grace = if leaves.keeps() { GRACE } else { SHORT_GRACE };
         let mind = move || {
             let mut since: Option<(Instant, Reason)> = None;
             loop {
@@ -102,7 +105,7 @@ impl Minder {
         let reason = *self.reason.lock().unwrap_or_else(|e| e.into_inner());
         match (error, reason) {
             (Error::Interrupted, Some(reason)) => {
-                let kept = self.leaves.keeper.as_ref().map(|keeper| keeper.write());
+                let kept = self.leaves.write();
                 Error::Stopped(self.leaves.message(reason, matches!(kept, Some(Ok(true)))), reason.code())
             }
             (error, _) => error,
@@ -111,9 +114,19 @@ impl Minder {
 }
 
 impl Leaves {
+    fn keeps(&self) -> bool {
+        self.keeper.is_some() || self.archive.is_some()
+    }
+
+    /// Brings to disk what was made; whether anything is there.
+    fn write(&self) -> Option<npl::error::Result<bool>> {
+        let of_archive = || self.archive.as_ref().map(|archive| archive.write());
+        self.keeper.as_ref().map(|keeper| keeper.write()).or_else(of_archive)
+    }
+
     fn message(&self, reason: Reason, kept: bool) -> String {
         let what = reason.what();
-        if self.keeper.is_none() || !kept {
+        if !self.keeps() || !kept {
             return format!("{what}; nothing was written");
         }
         let progress = self.progress.as_ref().map_or(String::new(), |progress| progress());
@@ -129,7 +142,7 @@ impl Leaves {
         };
         match &self.keeper {
             Some(keeper) => keeper.last(|written| leave(written.is_ok())),
-            None => leave(false),
+            None => leave(matches!(self.write(), Some(Ok(true)))),
         }
     }
 }
@@ -152,7 +165,10 @@ pub fn goes_on(draws: Option<usize>) -> String {
     if let Some(draws) = draws {
         words.extend(["--set".to_owned(), format!("sampler.B={draws}")]);
     }
-    words.push("--resume".to_owned());
+    // Data sets that are there are gone on with whether that is asked for or not.
+    if words.get(1).is_none_or(|command| command != "coverage") {
+        words.push("--resume".to_owned());
+    }
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 

@@ -191,6 +191,23 @@ impl Simulate {
         let test = (n_test > 0).then(|| truth.draw(n_test, rng));
         (train, test)
     }
+
+    /// So many rows, whatever `n` is.
+    pub fn rows(&self, n: usize, rng: &mut Rng) -> Dataset {
+        self.components().draw(n, rng)
+    }
+
+    /// E y of every column.
+    pub fn means(&self) -> Vec<f64> {
+        let truth = self.components();
+        let mut before = 0.0;
+        let mut mean = vec![0.0; self.columns()];
+        for (cumulative, of) in truth.cumulative.iter().zip(&truth.mean) {
+            mean.iter_mut().zip(of).for_each(|(sum, m)| *sum += (cumulative - before) * m);
+            before = *cumulative;
+        }
+        mean
+    }
 }
 
 impl Components {

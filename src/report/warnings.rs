@@ -3,7 +3,7 @@
 
 use crate::bayes::importance::Weights;
 use crate::optim::Status;
-use crate::report::{AdviReport, ChainReport, Diagnostics, Observations, Repeat};
+use crate::report::{AdviReport, ChainReport, Diagnostics, FEW, Observations, Repeat};
 
 /// R̂ up to which chains count as mixed (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, section 4).
 const MIXED: f64 = 1.01;
@@ -31,6 +31,7 @@ pub fn warnings(repeats: &[Repeat], rounds: &str) -> Vec<String> {
     let observations: Vec<(usize, &Observations)> =
         repeats.iter().filter_map(|r| Some((r.n_train, r.observations.as_ref()?))).collect();
     found.extend(spread(&observations, &within));
+    found.extend(many_parameters(&observations, &within));
     found.extend(case_weights(&observations));
     found.extend(chains(&each.iter().filter_map(|d| d.chains.as_ref()).collect::<Vec<_>>(), &within));
     found.extend(variational(&each.iter().filter_map(|d| d.advi.as_ref()).collect::<Vec<_>>(), &within));
@@ -73,6 +74,19 @@ fn spread(observations: &[(usize, &Observations)], within: Within) -> Option<Str
             within(fixed, observations.len())
         )
     })
+}
+
+/// Where the rows of a draw are fitted too well, its minimum moves less than an estimate on new rows would.
+fn many_parameters(observations: &[(usize, &Observations)], within: Within) -> Option<String> {
+    let hit: Vec<(usize, usize)> =
+        observations.iter().filter_map(|(_, o)| Some((o.free_weights? + 1, o.many_parameters?))).collect();
+    let (free, parameters) = hit.first()?;
+    Some(format!(
+        "few rows for so many parameters{}: {free} that weigh by themselves, {parameters} parameters and no penalty; below \
+         {FEW} rows for each the posterior bootstrap is too narrow (its variance is about 1 - p/n of that of the estimate), and \
+         its intervals cover too seldom (docs/calibration.md); a penalty or fewer columns would help",
+        within(hit.len(), observations.len())
+    ))
 }
 
 /// Weights that look like shares of a population taken for counts of observations.

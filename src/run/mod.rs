@@ -33,7 +33,7 @@ use round::{Round, Session};
 pub use sums::{Scores, Sums};
 
 use crate::error::{Error, Result};
-use crate::method::{Findings, Job, Machine, Made, Sink};
+use crate::method::{Findings, Job, Machine, Made, Sink, Trial};
 use crate::path::PathPoint;
 use crate::report::{PathReport, Repeat, Report};
 use crate::samples::{Relation, Sample};
@@ -175,27 +175,36 @@ impl<'a> Run<'a> {
 
     /// These draws of a round once more, whatever is kept of them, as rows of the table; of chains, whole ones.
     pub fn again(&self, round: usize, ranges: &[Range<u64>]) -> Result<Vec<Sample>> {
-        let mut made = Collected::default();
         self.round(round, |at| {
             let trial = at.study.trial(at.repeat)?;
-            ranges.iter().try_for_each(|range| {
-                let known = made.findings.clone();
-                trial.run(&mut Job {
-                    experiment: &at.study.experiment,
-                    trial: &trial,
-                    range: range.clone(),
-                    known: known.as_ref(),
-                    largest: f64::NEG_INFINITY,
-                    test: None,
-                    machine: self.machine,
-                    sink: &mut made,
-                })
-            })?;
-            made.rows.iter_mut().for_each(|row| at.study.extend(row));
-            Ok(())
-        })?;
-        Ok(made.rows)
+            rows_of(at.study, &trial, ranges, self.machine).map(|(rows, _)| rows)
+        })
     }
+}
+
+/// These draws of a repeat as rows of the table, and what was found before the first; of chains, whole ones. Nothing is kept.
+pub fn rows_of(
+    study: &Study,
+    trial: &Trial,
+    ranges: &[Range<u64>],
+    machine: Machine,
+) -> Result<(Vec<Sample>, Option<Findings>)> {
+    let mut made = Collected::default();
+    ranges.iter().try_for_each(|range| {
+        let known = made.findings.clone();
+        trial.run(&mut Job {
+            experiment: &study.experiment,
+            trial,
+            range: range.clone(),
+            known: known.as_ref(),
+            largest: f64::NEG_INFINITY,
+            test: None,
+            machine,
+            sink: &mut made,
+        })
+    })?;
+    made.rows.iter_mut().for_each(|row| study.extend(row));
+    Ok((made.rows, made.findings))
 }
 
 /// Collects rows.

@@ -13,7 +13,7 @@ use crate::experiment::PathConfig;
 use crate::influence::influence;
 use crate::method::{Findings, Job, Machine, Made, Sink, Trial};
 use crate::path::PathPoint;
-use crate::report::{Diagnostics, Observations, Repeat};
+use crate::report::{Diagnostics, FEW, Observations, Repeat};
 use crate::samples::{Kinship, Sample};
 use crate::study::Study;
 
@@ -292,6 +292,16 @@ impl Round<'_> {
         if self.study.experiment.output.pointwise { scores.pointwise(sums) } else { Vec::new() }
     }
 
+    fn observations(&self, trial: &Trial, bootstrap: bool) -> Observations {
+        let mut found = Observations::of(&trial.train, bootstrap);
+        let parameters = trial.model.names().len();
+        let few = found.free_weights.is_some_and(|free| free + 1 < FEW * parameters);
+        // A loss that data may leave without a minimum has nothing but them to hold its parameters.
+        let alone = || trial.model.flaws(&trial.train).is_some();
+        found.many_parameters = (few && alone()).then_some(parameters);
+        found
+    }
+
     /// What is known before the first draw.
     fn facts(&self, trial: &Trial) -> Repeat {
         let bootstrap = self.study.experiment.method.is_bootstrap() && trial.prior.alpha() == 0.0;
@@ -309,7 +319,7 @@ impl Round<'_> {
             auc: None,
             log_loss: None,
             diagnostics: Diagnostics::default(),
-            observations: Some(Observations::of(&trial.train, bootstrap)),
+            observations: Some(self.observations(trial, bootstrap)),
             by_restarts: Vec::new(),
             elbo: Vec::new(),
             pointwise: Vec::new(),

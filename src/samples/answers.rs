@@ -119,6 +119,35 @@ impl Samples {
     }
 }
 
+/// Intervals of draws that are at hand, a column for each parameter: both ends of every parameter, for each kind and probability
+/// that is asked for.
+pub fn intervals(
+    columns: &[Vec<f64>],
+    log_weights: Option<&[f64]>,
+    asked: &[(Interval, f64)],
+) -> Vec<Vec<(f64, f64)>> {
+    let count = columns.first().map_or(0, Vec::len);
+    let weights: Vec<f64> = match log_weights {
+        Some(logs) => {
+            let total = log_sum_exp(logs);
+            logs.iter().map(|l| libm::exp(l - total)).collect()
+        }
+        None => vec![1.0 / count as f64; count],
+    };
+    let sorted: Vec<Sorted> =
+        columns.iter().map(|column| Sorted::new(column.clone(), &weights, count as f64)).collect();
+    let of_kind = |&(interval, level): &(Interval, f64)| {
+        let question = Question { interval, level, above: None, between: None };
+        let joint = (interval == Interval::Simultaneous).then(|| joint_tail(columns, level));
+        let ends = |sorted: &Sorted| {
+            let answer = sorted.answer("", None, &question, joint);
+            (answer.lower.0, answer.upper.0)
+        };
+        sorted.iter().map(ends).collect()
+    };
+    asked.iter().map(of_kind).collect()
+}
+
 impl Sorted {
     fn new(values: Vec<f64>, weights: &[f64], worth: f64) -> Sorted {
         let mut pairs: Vec<(f64, f64)> = values.into_iter().zip(weights.iter().copied()).collect();

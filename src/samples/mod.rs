@@ -15,7 +15,7 @@ mod summary;
 mod units;
 mod write;
 
-pub use answers::{Answer, Correction, Estimated, Interval, Question};
+pub use answers::{Answer, Correction, Estimated, Interval, Question, intervals};
 pub use format::Format;
 pub use npy::write_header as npy_header;
 pub use read::{Columns, STRIP, Samples};

@@ -41,9 +41,27 @@ pub const POINTWISE: &str = "pointwise.csv";
 pub const LOG_LIK: &str = "log_lik.npy";
 /// How much every training row moves each parameter.
 pub const INFLUENCE: &str = "influence.csv";
+/// How often intervals cover, and what came of every data set.
+pub const COVERAGE: &str = "coverage.csv";
+pub const COVERAGE_JSON: &str = "coverage.json";
+pub const DATASETS: &str = "datasets.csv";
 /// Names that no file of draws may have.
-pub const RESERVED: [&str; 11] =
-    [REPORT, REPORT_JSON, SUMMARY, PATH, ELBO, POINTWISE, LOG_LIK, INFLUENCE, CONFIG, PREPARATION, MANIFEST];
+pub const RESERVED: [&str; 14] = [
+    REPORT,
+    REPORT_JSON,
+    SUMMARY,
+    PATH,
+    ELBO,
+    POINTWISE,
+    LOG_LIK,
+    INFLUENCE,
+    CONFIG,
+    PREPARATION,
+    MANIFEST,
+    COVERAGE,
+    COVERAGE_JSON,
+    DATASETS,
+];
 /// A page about the run, which is no result: no manifest lists it.
 pub const PAGE: &str = "report.html";
 /// What such a page says made it, among its first so many bytes.

@@ -55,6 +55,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.formula", data.formula.is_some()),
             ("data.derive", !data.derive.is_empty()),
             ("data.filter", data.filter.is_some()),
+            ("data.resample", data.resample.is_some()),
         ];
         for (key, _) in keys.iter().filter(|(_, set)| *set) {
             say(key, format!("`{key}` belongs to data from a file, and these are simulated"));
@@ -91,6 +92,17 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     let given = data.split.as_ref().and_then(|split| split.given());
     if given.is_some_and(|given| given.column.is_some() == given.file.is_some()) {
         say("data.split", "`data.split` needs one of `column` and `file`".into());
+    }
+    if data.resample.is_some() {
+        let others = [
+            ("split", data.split.is_some(), "a row drawn twice would be in both parts"),
+            ("weight", data.weight.is_some(), "a row may stand for several observations"),
+            ("cluster", data.cluster.is_some(), "rows that are drawn one by one keep no cluster whole"),
+            ("stratify", data.stratify.is_some(), "rows that are drawn one by one keep no stratum's share"),
+        ];
+        for (key, _, why) in others.iter().filter(|(_, set, _)| *set) {
+            say("data.resample", format!("`data.resample` and `data.{key}` exclude each other: {why}"));
+        }
     }
     if data.comment.as_ref().is_some_and(|c| c.len() != 1) {
         say("data.comment", "`data.comment` must be one ASCII character".into());
@@ -237,6 +249,7 @@ fn sizes(experiment: &Experiment) -> Vec<(&'static str, usize, usize)> {
         ("sampler.fixed_init.best_of", fits, 1_000_000),
         ("prior.T", count(experiment.prior.as_ref().and_then(|p| p.truncation_limit)), 100_000_000),
     ];
+    sizes.push(("data.resample", count(experiment.data.resample), 1_000_000_000));
     if let Some(geometric) = experiment.path.as_ref().and_then(|p| p.geometric.as_ref()) {
         sizes.push(("path.geometric.count", geometric.count.get(), 1_000_000));
     }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use rand::RngExt;
+
 use super::response::with_response;
-use crate::config::{Document, nearest, printable, within};
+use crate::config::{Count, Document, nearest, printable, within};
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::{MadeColumn, Preparation, ReadColumn};
@@ -70,6 +72,8 @@ enum Source {
     Simulated,
     /// Split anew in each repeat, and prepared after that.
     Split(Box<Frame>),
+    /// Drawn anew from the rows in each repeat, and prepared after that.
+    Resampled(Box<Frame>, Option<Box<Frame>>),
     /// The same in each repeat.
     Fixed(Rows, Box<Preparation>),
 }
@@ -142,6 +146,10 @@ impl Sources {
                     return Err(in_files(Error::input(message)));
                 }
                 _ if !whole => Source::Split(Box::new(train)),
+                _ if config.resample.is_some() => {
+                    let test = test.map(|t| Box::new(t.head(config.test_rows)));
+                    Source::Resampled(Box::new(train.head(config.rows)), test)
+                }
                 _ => {
                     let preparation = sources.preparation_of(train.clone().head(config.rows));
                     let rows = sources.finish(train, test.map(|t| t.head(config.test_rows)), config.rows);
@@ -266,7 +274,7 @@ impl Sources {
     fn columns(&self) -> Option<&[String]> {
         match &self.data {
             Source::Simulated => None,
-            Source::Split(frame) => Some(frame.columns()),
+            Source::Split(frame) | Source::Resampled(frame, _) => Some(frame.columns()),
             Source::Fixed(rows, _) => Some(&rows.train.columns),
         }
     }
@@ -306,6 +314,9 @@ impl Sources {
                 let (train, _) = parts(frame, config, part);
                 Some(self.preparation_of(frame.split(&train, &[]).0.head(config.rows)))
             }
+            Source::Resampled(frame, _) => {
+                Some(self.preparation_of(frame.split(&resampled(frame, config, seed), &[]).0))
+            }
         }
     }
 
@@ -322,7 +333,7 @@ impl Sources {
         let seed = part.seed;
         let rows = match (&self.data, &config.simulate) {
             (Source::Simulated, Some(truth)) => {
-                let (train, test) = truth.draw(&mut seed.stream(Purpose::Data, 0, 0));
+                let (train, test) = truth.draw(&mut seed.stream(Purpose::Data, ROWS, 0));
                 let cut = |data: Dataset, rows: Option<usize>| match rows {
                     Some(rows) if rows < data.n() => data.head(rows),
                     _ => data,
@@ -339,9 +350,13 @@ impl Sources {
                 let (train, test) = frame.split(&train, &test);
                 self.finish(train, Some(test.head(config.test_rows)), config.rows)?
             }
+            (Source::Resampled(frame, test), _) => {
+                let (train, _) = frame.split(&resampled(frame, config, seed), &[]);
+                self.finish(train, test.as_deref().cloned(), None)?
+            }
         };
         let Some(response) = &config.response else { return Ok(rows) };
-        let mut rng = seed.stream(Purpose::Data, 1, 0);
+        let mut rng = seed.stream(Purpose::Data, RESPONSES, 0);
         let Rows { train, test, covariates } = rows;
         let drawn = |rows: &Dataset, rng: &mut Rng| with_response(rows, response, rng).map(Arc::new);
         let with = drawn(&train, &mut rng)?;
@@ -352,6 +367,56 @@ impl Sources {
         };
         Ok(Rows { train: with, test, covariates })
     }
+
+    /// What the rows of all repeats are drawn from: the file that they are drawn from; or at least so many rows, simulated, where it
+    /// is known only by what can be drawn. `None` where repeats differ by no draw of rows or responses.
+    pub fn population(&self, config: &DataConfig, seed: Seed, rows: usize) -> Result<Option<Dataset>> {
+        let drawn = match (&self.data, &config.simulate) {
+            (Source::Simulated, Some(truth)) => {
+                Some(truth.rows(rows, &mut seed.stream(Purpose::Data, POPULATION, 0)))
+            }
+            (Source::Resampled(frame, _), _) => {
+                let all = self.finish(frame.as_ref().clone(), None, None)?.train;
+                let copies = if config.response.is_some() { rows.div_ceil(all.n().max(1)) } else { 1 };
+                Some(copied(&all, copies))
+            }
+            (Source::Fixed(all, _), _) if config.response.is_some() => {
+                Some(copied(&all.train, rows.div_ceil(all.train.n().max(1))))
+            }
+            _ => None,
+        };
+        match (drawn, &config.response) {
+            (Some(rows), Some(response)) => {
+                let mut rng = seed.stream(Purpose::Data, POPULATION_RESPONSES, 0);
+                with_response(&rows, response, &mut rng).map(Some)
+            }
+            (drawn, _) => Ok(drawn),
+        }
+    }
+}
+
+/// All rows so many times.
+fn copied(rows: &Dataset, copies: usize) -> Dataset {
+    if copies == 1 {
+        return rows.clone();
+    }
+    let numbers: Vec<usize> = (0..copies).flat_map(|_| 0..rows.n()).collect();
+    rows.select(&numbers)
+}
+
+/// What the streams of data of a repeat are for.
+const ROWS: u64 = 0;
+const RESPONSES: u64 = 1;
+const RESAMPLING: u64 = 2;
+/// Those of the very large sample that stands for the truth: no repeat has its rows.
+const POPULATION: u64 = 3;
+const POPULATION_RESPONSES: u64 = 4;
+
+/// Numbers of the rows that are drawn for a repeat, with replacement.
+fn resampled(frame: &Frame, config: &DataConfig, seed: Seed) -> Vec<usize> {
+    let mut rng = seed.stream(Purpose::Data, RESAMPLING, 0);
+    let (n, rows) = (frame.n(), config.resample.map_or(frame.n(), Count::get));
+    (0..rows).map(|_| rng.random_range(0..n)).collect()
 }
 
 /// Row numbers of the two parts of a round.

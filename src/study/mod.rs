@@ -16,6 +16,7 @@ use crate::config::{
     Complaint, Count, Document, Problem, Scalar, nearest, printable, within, without_characters,
 };
 use crate::data::Dataset;
+use crate::data::design::Design;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::Preparation;
 use crate::data::prepare::Notes;
@@ -98,6 +99,7 @@ impl Study {
         let alike = data.split.is_none()
             && data.simulate.is_none()
             && data.response.is_none()
+            && data.resample.is_none()
             && self.experiment.evaluate.folds.is_none();
         for repeat in 0..if alike { 1 } else { self.repeats() } {
             let seed = self.seed(repeat);
@@ -324,7 +326,9 @@ impl Study {
             }
         };
         let folded = self.experiment.evaluate.folds.is_some();
-        let alike = !by_setting && !folded && (path.is_some() || self.experiment.data.split.is_none());
+        let data = &self.experiment.data;
+        let drawn = data.split.is_some() || data.resample.is_some();
+        let alike = !by_setting && !folded && (path.is_some() || !drawn);
         let mut preparation = of_round(0)?;
         for round in 1..if alike { 1 } else { self.rounds() } {
             preparation.rounds.extend(of_round(round)?.rounds);
@@ -414,6 +418,26 @@ impl Study {
             self.document.problem(&key, format!("`{bare}`{colon} {why}"))
         };
         self.document.problems(problems.into_iter().map(place).collect()).into()
+    }
+
+    /// What the data of all repeats are drawn from, as rows, at least so many where they have to be simulated; and its model. They
+    /// count for as many observations as a repeat has, so that γ = 1/n is that of its few rows. `None` where nothing is drawn anew.
+    pub fn population(&self, rows: usize) -> Result<Option<(Arc<Dataset>, Arc<dyn Model>)>> {
+        let mass = self.trial(0)?.train.mass();
+        let Some(all) = self.sources.population(&self.experiment.data, self.seed(0), rows)? else {
+            return Ok(None);
+        };
+        let unit = mass / all.mass();
+        let weights = (0..all.n()).map(|i| unit * all.weight(i)).collect();
+        let all = all.with_design(Design::new(Some(weights), None, None));
+        let model = self.model(&all)?;
+        Ok(Some((Arc::new(all), model)))
+    }
+
+    /// What is wrong with the data of a repeat, if its loss has no minimum on them.
+    pub fn flaws(&self, trial: &Trial) -> Vec<String> {
+        let flaws = trial.model.flaws(&trial.train).unwrap_or_default();
+        flaws.into_iter().map(|(_, why)| why).collect()
     }
 
     /// Repeat `repeat`, counted from 0.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ndarray::Array1;
+use rand::distr::{Distribution, Open01};
 
 use crate::config::printable;
 use crate::data::Dataset;
@@ -50,6 +51,13 @@ pub fn with_response(data: &Dataset, response: &SimulatedResponse, rng: &mut Rng
     let mut classes = Vec::new();
     let (y, event) = match response {
         R::Logistic(beta) => (eta(beta)?.iter().map(|eta| Logistic::sample(*eta, rng)).collect(), None),
+        R::Binary(truth) => {
+            let mut one = |eta: &f64| {
+                let u: f64 = Open01.sample(rng);
+                f64::from(u < truth.link.probability(truth.intercept + eta))
+            };
+            (eta(&truth.beta)?.iter().map(&mut one).collect(), None)
+        }
         R::Poisson(beta) => (eta(beta)?.iter().map(|eta| Poisson::sample(*eta, rng)).collect(), None),
         R::Linear(truth) => (
             by_law(

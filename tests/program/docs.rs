@@ -212,6 +212,7 @@ fn every_relative_link_leads_to_a_file() {
     for page in [
         "README.md",
         "docs/architecture.md",
+        "docs/calibration.md",
         "docs/comparison.md",
         "docs/config.md",
         "docs/draws.md",

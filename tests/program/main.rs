@@ -7,6 +7,7 @@ mod bench_vs_python;
 mod browser;
 mod cli;
 mod compare;
+mod coverage;
 mod directions;
 mod docs;
 mod expressions;
