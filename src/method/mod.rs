@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::{OnRows, Records, on_rows};
 use crate::experiment::Experiment;
 use crate::model::Model;
+use crate::optim::descent::Subsample;
 use crate::process::{Prior, Truncation};
 use crate::report::{AdviReport, ChainReport};
 use crate::rng::Seed;
@@ -288,6 +289,8 @@ pub struct Trial {
     pub prior: Arc<Prior>,
     /// What the draws will be to each other.
     pub relation: Relation,
+    /// Searches by mini-batches.
+    pub subsample: Option<Subsample>,
     pub(crate) prepared: Box<dyn Prepared>,
 }
 

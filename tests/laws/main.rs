@@ -25,6 +25,7 @@ mod real_data;
 mod resume;
 mod sparse_mixture;
 mod stream;
+mod subsample;
 mod support;
 #[path = "../program/tempfile.rs"]
 mod tempfile;
