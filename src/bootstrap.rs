@@ -11,7 +11,8 @@ use rayon::prelude::*;
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::init::Init;
-use crate::model::{Model, Search};
+use crate::model::{Model, Search, subsample};
+use crate::optim::descent::Subsample;
 use crate::optim::{Minimum, Status};
 use crate::ordered::in_order;
 use crate::process::{Measure, Prior};
@@ -44,6 +45,8 @@ pub struct Plan<'a> {
     pub data: &'a Dataset,
     pub scheme: &'a Scheme,
     pub seed: Seed,
+    /// Searches by mini-batches, supplement C.
+    pub subsample: Option<&'a Subsample>,
 }
 
 /// One draw from the NPL posterior, and how it was found.
@@ -58,6 +61,9 @@ pub struct Draw {
     pub values: Vec<f64>,
     /// Restarts before the winner that took the lead over all before them, and where they ended.
     pub earlier: Vec<(usize, Vec<f64>)>,
+    /// How far from the minimum over all rows a search by mini-batches has ended, of draws that were looked at: √(2 (n + α)/p times
+    /// what its objective is above it), for p parameters: in posterior standard deviations, the root of the mean square over parameters.
+    pub distance: Option<f64>,
 }
 
 impl Draw {
@@ -174,8 +180,9 @@ impl<'a> Plan<'a> {
     fn fixed_init(&self, ids: &Range<u64>, measures: &[Measure]) -> Vec<Draw> {
         let search = |(i, f)| Search { f, start: self.start(i, 0) };
         let searches: Vec<Search> = ids.clone().zip(measures).map(search).collect();
-        let minima = self.model.minimise_block(&searches);
-        ids.clone().zip(minima).map(|(i, minimum)| Trials { minima: vec![minimum] }.draw(i)).collect()
+        let minima = self.searches(&ids.clone().collect::<Vec<_>>(), 0, &searches);
+        let draws = ids.clone().zip(minima).map(|(i, minimum)| Trials { minima: vec![minimum] }.draw(i));
+        draws.zip(measures).map(|(draw, f)| self.looked_at(draw, f)).collect()
     }
 
     /// Algorithm 3.
@@ -210,7 +217,8 @@ impl<'a> Plan<'a> {
                 .map(|r| {
                     let search = |&s: &usize| Search { f: &measures[s], start: self.start(ids[s], r) };
                     let searches: Vec<Search> = open.iter().map(search).collect();
-                    (!halted()).then(|| self.model.minimise_block(&searches))
+                    let ids: Vec<u64> = open.iter().map(|&s| ids[s]).collect();
+                    (!halted()).then(|| self.searches(&ids, r, &searches))
                 })
                 .collect();
             for round in rounds {
@@ -222,7 +230,31 @@ impl<'a> Plan<'a> {
             }
             first = last;
         }
-        Some(ids.iter().zip(trials).map(|(&i, t)| t.draw(i)).collect())
+        let draws = ids.iter().zip(trials).map(|(&i, t)| t.draw(i));
+        Some(draws.zip(measures).map(|(draw, f)| self.looked_at(draw, f)).collect())
+    }
+
+    /// The local searches of a restart, counted from 0, of these draws.
+    pub fn searches(&self, ids: &[u64], restart: usize, searches: &[Search]) -> Vec<Minimum> {
+        let Some(rule) = self.subsample else { return self.model.minimise_block(searches) };
+        let search = |(&i, s): (&u64, &Search)| {
+            let batches = self.seed.stream(Purpose::Batches, i, restart as u64);
+            subsample::minimise(self.model, s.f, &s.start, rule, batches)
+        };
+        ids.iter().zip(searches).map(search).collect()
+    }
+
+    /// The draw, with its distance to the minimum over all rows if it is one of those that are looked at.
+    fn looked_at(&self, draw: Draw, f: &Measure) -> Draw {
+        let every = self.subsample.map_or(0, |rule| rule.check);
+        if every == 0 || draw.index % every != 0 || draw.failed() {
+            return draw;
+        }
+        let lowest = self.model.minimise(f, &draw.minimum.theta).value;
+        let above = (draw.minimum.value - lowest).max(0.0);
+        let mass = self.data.mass() + self.prior.alpha();
+        let parameters = draw.minimum.theta.len() as f64;
+        Draw { distance: Some((2.0 * mass * above / parameters).sqrt()), ..draw }
     }
 }
 
@@ -254,7 +286,7 @@ impl Trials {
         let best = leaders.pop().expect("the first search leads at first");
         let earlier = leaders.into_iter().map(|r| (r + 1, self.minima[r].theta.clone())).collect();
         let minimum = self.minima.into_iter().nth(best).expect("leaders are searches");
-        Draw { index, minimum, restart: best + 1, values, earlier }
+        Draw { index, minimum, restart: best + 1, values, earlier, distance: None }
     }
 }
 

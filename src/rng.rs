@@ -42,6 +42,8 @@ pub enum Purpose {
     Proposal = 12,
     /// Responses of new rows.
     Prediction = 13,
+    /// Mini-batches of rows, drawn from F.
+    Batches = 20,
     /// The weight of a penalty in a draw.
     PenaltyWeight = 16,
 }

@@ -145,7 +145,8 @@ fn searches(study: &Study, trial: &ReadyTrial, plan: &Plan, f: &Measure, draw: &
     let mut ways = String::new();
     for r in 0..draw.values.len().min(top.max(draw.restart)) {
         let start = plan.start(draw.index, r);
-        let minimum = search(model, f, &start);
+        let search = Search { f, start: start.clone() };
+        let minimum = plan.searches(&[draw.index], r, &[search]).pop().expect("an answer for each search");
         let won = if r + 1 == draw.restart { ", won" } else { "" };
         let first = model.loss(&start, f);
         rows.push(vec![
@@ -156,13 +157,17 @@ fn searches(study: &Study, trial: &ReadyTrial, plan: &Plan, f: &Measure, draw: &
             format!("{:.1e}", minimum.gradient),
             why(minimum.status).to_owned() + won,
         ]);
-        ways += &way(&study.experiment, trial, f, (r + 1, &start, first), &minimum);
+        if plan.subsample.is_none() {
+            ways += &way(&study.experiment, trial, f, (r + 1, &start, first), &minimum);
+        }
     }
     let more = draw.values.len().saturating_sub(rows.len() - 1);
     let more = if more > 0 { format!("… and {more} more restarts (--top)\n") } else { String::new() };
     let hits = draw.hits();
+    // Mini-batches go another way when they are cut short.
+    let ways = if ways.is_empty() { ways } else { format!("objective by iteration\n{ways}\n") };
     format!(
-        "{} restarts; {hits} ended in the minimum that won\n{}{more}\nobjective by iteration\n{ways}\n",
+        "{} restarts; {hits} ended in the minimum that won\n{}{more}\n{ways}",
         draw.values.len(),
         render(&rows, Format::Text)
     )
@@ -195,7 +200,7 @@ fn way(
 
 /// The model with searches of so many iterations.
 fn cut_short(experiment: &Experiment, trial: &ReadyTrial, iterations: usize) -> Option<Box<dyn Model>> {
-    let optimiser = Optimiser { max_iterations: Count::new(iterations)?, ..experiment.optimiser };
+    let optimiser = Optimiser { max_iterations: Count::new(iterations)?, ..experiment.optimiser.clone() };
     let alpha = experiment.method.inference().alpha(experiment);
     let prior = experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
     let mass = trial.train.mass() + prior;

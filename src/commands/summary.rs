@@ -348,6 +348,15 @@ fn found(report: &Report) -> String {
             average(&|d| d.mean_iterations)
         );
     }
+    let distances: Vec<npl::report::Distance> = each.iter().filter_map(|d| d.subsample).collect();
+    if !distances.is_empty() {
+        let rms = distances.iter().map(|d| d.rms * d.rms).sum::<f64>() / distances.len() as f64;
+        out += &format!(
+            "  batches   {:.3} posterior standard deviations from the minimum over all rows ({} draws looked at)\n",
+            rms.sqrt(),
+            distances.iter().map(|d| d.draws).sum::<usize>()
+        );
+    }
     if each.iter().all(|d| d.collapse.is_some()) {
         let share =
             |f: &dyn Fn(npl::report::CollapseShares) -> f64| average(&|d| f(d.collapse.unwrap_or_default()));

@@ -152,6 +152,18 @@ impl Dataset {
             .with_response_names(self.response.clone())
     }
 
+    /// The rows with these indices without names or design: what a loss needs of them, and no more.
+    pub fn bare(&self, rows: &[usize]) -> Dataset {
+        let of = |values: &Option<Array1<f64>>| values.as_ref().map(|v| v.select(Axis(0), rows));
+        Dataset {
+            x: self.x.select(rows),
+            y: of(&self.y),
+            event: of(&self.event),
+            offset: of(&self.offset),
+            ..Dataset::default()
+        }
+    }
+
     /// The rows of both, one set after the other, by the names of the first that has any.
     pub fn stack(first: &Dataset, second: &Dataset) -> Dataset {
         let (Some(some), Some(other)) = (

@@ -493,7 +493,10 @@ mod tests {
         let found = records.iter().map(|&r| (r, row(r))).collect();
         let restart = *records.last().unwrap();
         let minimum = Minimum::closed_form(vec![0.0], values[restart - 1]);
-        (Draw { index, minimum, restart, values: values.to_vec(), earlier: Vec::new() }, found)
+        (
+            Draw { index, minimum, restart, values: values.to_vec(), earlier: Vec::new(), distance: None },
+            found,
+        )
     }
 
     #[test]

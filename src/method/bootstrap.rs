@@ -11,6 +11,7 @@ use crate::evaluate::records;
 use crate::experiment::{Experiment, FixedInitConfig};
 use crate::init::default_dist;
 use crate::model::Model;
+use crate::optim::descent::Subsample;
 use crate::process::Prior;
 use crate::rng::Seed;
 use crate::samples::{Kinship, Relation};
@@ -93,15 +94,17 @@ pub struct ReadyTrial {
     pub model: Arc<dyn Model>,
     pub prior: Arc<Prior>,
     pub scheme: Arc<Scheme>,
+    pub subsample: Option<Subsample>,
     /// How the fits went that start and centre asked for.
     pub(super) findings: Findings,
 }
 
 impl ReadyTrial {
     pub(super) fn of(at: &Trial, prior: Arc<Prior>, scheme: Arc<Scheme>, findings: Findings) -> ReadyTrial {
-        let Trial { seed, train, test, model, .. } = at;
+        let Trial { seed, train, test, model, subsample, .. } = at;
         let (train, test, model) = (train.clone(), test.clone(), model.clone());
-        ReadyTrial { seed: *seed, train, test, model, prior, scheme, findings }
+        let subsample = subsample.clone();
+        ReadyTrial { seed: *seed, train, test, model, prior, scheme, subsample, findings }
     }
 
     pub fn plan(&self) -> Plan<'_> {
@@ -111,6 +114,7 @@ impl ReadyTrial {
             data: &self.train,
             scheme: &self.scheme,
             seed: self.seed,
+            subsample: self.subsample.as_ref(),
         }
     }
 

@@ -34,6 +34,7 @@ use crate::evaluate::{OnRows, Records, on_rows};
 use crate::experiment::Experiment;
 use crate::model::Model;
 use crate::optim::Minimum;
+use crate::optim::descent::Subsample;
 use crate::process::{Measure, Prior, Truncation};
 use crate::report::{AdviReport, ChainReport};
 use crate::restarts::leaders;
@@ -291,6 +292,8 @@ pub struct Trial {
     pub prior: Arc<Prior>,
     /// What the draws will be to each other.
     pub relation: Relation,
+    /// Searches by mini-batches.
+    pub subsample: Option<Subsample>,
     pub(crate) prepared: Box<dyn Prepared>,
 }
 

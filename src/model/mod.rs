@@ -25,6 +25,7 @@ mod quantile_regression;
 pub mod regression;
 mod robust;
 pub mod row_loss;
+pub mod subsample;
 mod transform;
 pub mod weibull;
 

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod bfgs;
+pub mod descent;
 pub mod lbfgs;
 mod line_search;
 mod progress;
@@ -28,6 +29,9 @@ pub struct Optimiser {
     /// L-BFGS-B with its defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Positive>,
+    /// Searches by mini-batches of rows (supplement C), for losses that have a gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subsample: Option<descent::Subsample>,
 }
 
 impl Optimiser {
@@ -46,6 +50,7 @@ impl Default for Optimiser {
             tolerance: Self::default_tolerance(),
             max_iterations: Self::default_max_iterations(),
             change: None,
+            subsample: None,
         }
     }
 }

@@ -253,6 +253,25 @@ impl<'a> Measure<'a> {
         self.pseudo.to_rows()
     }
 
+    /// Atoms by number, observed rows first, as rows of their own.
+    pub fn gather(&self, picked: &[usize]) -> Dataset {
+        let n = self.w.len();
+        if self.v.is_empty() {
+            return self.observed.bare(picked);
+        }
+        let (mut observed, mut pseudo): (Vec<usize>, Vec<usize>) = picked.iter().partition(|&&k| k < n);
+        pseudo.iter_mut().for_each(|k| *k -= n);
+        observed.sort_unstable();
+        Dataset::stack(&self.observed.bare(&observed), &self.pseudo_rows().bare(&pseudo))
+    }
+
+    /// The measure with equal weights on the rows of a mini-batch, eq. (C.2).
+    pub fn of_batch<'b>(&self, batch: &'b Dataset) -> Measure<'b> {
+        let m = batch.n();
+        let f = Measure::weighted(batch, vec![1.0 / m as f64; m]);
+        Measure { penalty_weight: self.penalty_weight, ..f }
+    }
+
     /// F as plain rows with a weight each.
     pub fn written_out(&self) -> (Dataset, Vec<f64>) {
         let rows = Dataset::stack(self.observed, &self.pseudo_samples());

@@ -135,7 +135,21 @@ pub struct Diagnostics {
     pub advi: Option<AdviReport>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importance: Option<Weights>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subsample: Option<Distance>,
 }
+
+/// How far from the minimum over all rows searches by mini-batches have ended, in posterior standard deviations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distance {
+    /// Draws that were minimised over all rows too.
+    pub draws: usize,
+    /// Root of the mean square.
+    pub rms: f64,
+    pub max: f64,
+}
+
+bytes!(Distance { draws, rms, max });
 
 /// Whether the chains of NUTS have mixed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -198,6 +212,7 @@ bytes!(Diagnostics {
     chains,
     advi,
     importance,
+    subsample,
 });
 bytes!(CollapseShares { at_floor, narrow });
 bytes!(ChainReport { chains, warmup, divergences, mean_steps, max_rhat, min_ess_bulk, min_ess_tail, worst });
@@ -282,6 +297,10 @@ pub struct DiagnosticsSum {
     at_floor: usize,
     narrow: usize,
     restarts: AdequacySum,
+    /// Of mini-batches: draws that were looked at, squares of their distances, and the largest.
+    looked_at: usize,
+    squares: f64,
+    farthest: f64,
 }
 
 impl Default for DiagnosticsSum {
@@ -297,6 +316,9 @@ impl Default for DiagnosticsSum {
             at_floor: 0,
             narrow: 0,
             restarts: AdequacySum::default(),
+            looked_at: 0,
+            squares: 0.0,
+            farthest: 0.0,
         }
     }
 }
@@ -311,6 +333,9 @@ bytes!(DiagnosticsSum {
     at_floor,
     narrow,
     restarts,
+    looked_at,
+    squares,
+    farthest,
 });
 
 impl DiagnosticsSum {
@@ -329,6 +354,11 @@ impl DiagnosticsSum {
             self.judged += 1;
             self.at_floor += usize::from(collapse.at_floor);
             self.narrow += usize::from(collapse.narrow);
+        }
+        if let Some(distance) = draw.distance {
+            self.looked_at += 1;
+            self.squares += distance * distance;
+            self.farthest = self.farthest.max(distance);
         }
     }
 
@@ -353,6 +383,9 @@ impl DiagnosticsSum {
         self.at_floor += next.at_floor;
         self.narrow += next.narrow;
         self.restarts.fold(&next.restarts);
+        self.looked_at += next.looked_at;
+        self.squares += next.squares;
+        self.farthest = self.farthest.max(next.farthest);
     }
 
     pub fn diagnostics(&self) -> Diagnostics {
@@ -368,6 +401,11 @@ impl DiagnosticsSum {
             chains: None,
             advi: None,
             importance: None,
+            subsample: (self.looked_at > 0).then(|| Distance {
+                draws: self.looked_at,
+                rms: (self.squares / self.looked_at as f64).sqrt(),
+                max: self.farthest,
+            }),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::bayes::importance::Weights;
 use crate::optim::Status;
-use crate::report::{AdviReport, ChainReport, Diagnostics, FEW, Observations, Repeat};
+use crate::report::{AdviReport, ChainReport, Diagnostics, Distance, FEW, Observations, Repeat};
 
 /// R̂ up to which chains count as mixed (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, section 4).
 const MIXED: f64 = 1.01;
@@ -17,6 +17,8 @@ const ESS_OF_WEIGHTS: f64 = 100.0;
 const FAR: f64 = 1.5;
 /// Share of draws on a singularity of the likelihood that is no accident.
 const COLLAPSED: f64 = 0.1;
+/// Distance of searches by mini-batches to the minimum, in posterior standard deviations, from which these are a twentieth too wide.
+const NOISY: f64 = 0.3;
 
 /// " in 3 of 10 repeats", where there are several.
 type Within<'a> = &'a dyn Fn(usize, usize) -> String;
@@ -36,8 +38,21 @@ pub fn warnings(repeats: &[Repeat], rounds: &str) -> Vec<String> {
     found.extend(chains(&each.iter().filter_map(|d| d.chains.as_ref()).collect::<Vec<_>>(), &within));
     found.extend(variational(&each.iter().filter_map(|d| d.advi.as_ref()).collect::<Vec<_>>(), &within));
     found.extend(importance(&each.iter().filter_map(|d| d.importance.as_ref()).collect::<Vec<_>>(), &within));
+    found.extend(subsampling(&each.iter().filter_map(|d| d.subsample).collect::<Vec<_>>(), &within));
     found.extend(collapse(&each));
     found
+}
+
+/// Mini-batches whose noise shows in the spread of the draws.
+fn subsampling(each: &[Distance], within: Within) -> Option<String> {
+    let far: Vec<f64> = each.iter().map(|d| d.rms).filter(|rms| *rms > NOISY).collect();
+    let worst = far.iter().copied().reduce(f64::max)?;
+    let wider = 100.0 * ((1.0 + worst * worst).sqrt() - 1.0);
+    let within = within(far.len(), each.len());
+    Some(format!(
+        "mini-batches end {worst:.2} posterior standard deviations from the minimum{within}: draws are about {wider:.0} % too far \
+         apart; lower `optimiser.subsample.change`, raise `batch` or `steps`, or leave the table out"
+    ))
 }
 
 /// Draws that are none, and draws that are not at a minimum.

@@ -26,7 +26,7 @@ use crate::experiment::{Experiment, Metric, PathConfig};
 use crate::expression::Fault;
 use crate::method::{Case, Inference, prior, start_files};
 pub use crate::method::{ReadyTrial, Trial};
-use crate::model::{Context, Model, ModelConfig, Response};
+use crate::model::{Context, Model, ModelConfig, Response, subsample};
 use crate::rng::Seed;
 use crate::samples::{Kinship, Sample};
 
@@ -404,6 +404,10 @@ impl Study {
                 return Err(self.problem(&format!("data.{key}"), message));
             }
         }
+        if self.experiment.optimiser.subsample.is_some() && self.inference().is_bootstrap() {
+            subsample::possible(model.as_ref(), train)
+                .map_err(|why| self.problem("optimiser.subsample", format!("`optimiser.subsample` {why}")))?;
+        }
         Ok(model)
     }
 
@@ -508,7 +512,8 @@ impl Study {
                 return Err(self.problem("output.pointwise", format!("`pointwise` {why}")));
             }
         }
-        Ok(Trial { seed, train, test, model, prior: prepared.prior(), relation, prepared })
+        let subsample = self.experiment.optimiser.subsample.clone();
+        Ok(Trial { seed, train, test, model, prior: prepared.prior(), relation, subsample, prepared })
     }
 
     fn check_metrics(&self, model: &dyn Model, test: Option<&Dataset>) -> Result<()> {

@@ -26,6 +26,7 @@ mod real_data;
 mod resume;
 mod sparse_mixture;
 mod stream;
+mod subsample;
 mod support;
 #[path = "../program/tempfile.rs"]
 mod tempfile;

@@ -27,6 +27,7 @@ fn stream<T: Send>(
         data: &data,
         scheme: &scheme,
         seed: Seed(1),
+        subsample: None,
     };
     posterior_bootstrap(&plan, 0..count, &crate::support::pool(threads), cancel, per_draw, sink)
 }
