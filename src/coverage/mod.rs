@@ -74,6 +74,11 @@ impl<'a> Plan<'a> {
         {
             return Err(Error::input("simultaneous intervals are for draws that all count alike"));
         }
+        if asked.iter().any(|(kind, _)| matches!(kind, Interval::Bc | Interval::Bca)) {
+            let message = "corrected intervals stand on the estimate at equal weights and on influences, which are not made for every \
+                           data set: ask for percentile, hdi or simultaneous";
+            return Err(Error::input(message));
+        }
         let names = study.parameters(&first);
         let place = |name: &String| names.iter().position(|n| n == name);
         let mut chosen = Truth { values: Vec::new(), ..truth.clone() };

@@ -137,7 +137,7 @@ pub fn intervals(
     let sorted: Vec<Sorted> =
         columns.iter().map(|column| Sorted::new(column.clone(), &weights, count as f64)).collect();
     let of_kind = |&(interval, level): &(Interval, f64)| {
-        let question = Question { interval, level, above: None, between: None };
+        let question = Question { interval, level, above: None, between: None, corrections: BTreeMap::new() };
         let joint = (interval == Interval::Simultaneous).then(|| joint_tail(columns, level));
         let ends = |sorted: &Sorted| {
             let answer = sorted.answer("", None, &question, joint);

@@ -315,7 +315,7 @@ impl Sources {
                 Some(self.preparation_of(frame.split(&train, &[]).0.head(config.rows)))
             }
             Source::Resampled(frame, _) => {
-                Some(self.preparation_of(frame.split(&resampled(frame, config, seed), &[]).0))
+                Some(self.preparation_of(frame.split(&resampled(frame, config, part.seed), &[]).0))
             }
         }
     }
