@@ -355,13 +355,13 @@ fn permuted(model: &dyn Model, theta: &[f64], order: &[usize]) -> Vec<f64> {
 
 fn binary(n: usize, d: usize) -> Dataset {
     let p = |i: usize, j: usize| [[0.9, 0.8, 0.2, 0.7, 0.3], [0.1, 0.3, 0.8, 0.6, 0.2]][i % 2][j % 5];
-    let u = |i: usize, j: usize| ((i * 7919 + j * 104_729 + 13) % 997) as f64 / 997.0;
+    let u = |i: usize, j: usize| ((i * 7919 * (2 * j + 3) + 131 * j * j + 13) % 997) as f64 / 997.0;
     Dataset::unnamed(Array2::from_shape_fn((n, d), |(i, j)| f64::from(u8::from(u(i, j) < p(i, j)))), None)
 }
 
 fn every_mixture() -> Vec<(String, Dataset, String)> {
     let mut all: Vec<_> = KINDS.iter().map(|kind| (gmm(3, kind), clouds(), exchangeable(kind))).collect();
-    all.push(("[kmeans]\nK = 3".into(), clouds(), "mu = { uniform = [-3.0, 6.0] }".into()));
+    all.push(("[kmeans]\nK = 3".into(), clouds(), "mu = \"data\"".into()));
     all.push(("[bernoulli_mixture]\nK = 3".into(), binary(60, 5), String::new()));
     all
 }
@@ -651,8 +651,8 @@ fn what_cannot_be_honoured_is_refused_with_its_place() {
             Some(rest) => ("method = \"nuts\"\n", rest.to_owned()),
             None => ("\n", rest),
         };
-        let sampler = if rest.contains("[sampler") { "" } else { "[sampler]\nB = 5\n" };
-        let rest = rest.replace("[sampler.init]", "[sampler]\nB = 5\n[sampler.init]");
+        let sampler = if rest.contains("[sampler") { "" } else { "[sampler]\nB = 8\n" };
+        let rest = rest.replace("[sampler.init]", "[sampler]\nB = 8\n[sampler.init]");
         let text = format!("name = \"law\"\nseed = 1\n{top}[data]\ntrain = \"{file}.csv\"\n{rest}{sampler}");
         let error = Document::parse("law.toml", &text, &[])
             .map_err(|e| e.to_string())
