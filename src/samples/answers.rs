@@ -211,7 +211,8 @@ impl Sorted {
         let z = centre + normal_quantile(tail);
         let place = centre + z / (1.0 - by.acceleration * z);
         let q = normal_cdf(place);
-        if !q.is_finite() {
+        // Sums of weights are 1 but for rounding.
+        if !(1e-9..=1.0 - 1e-9).contains(&share) || !q.is_finite() {
             return (f64::NAN, f64::NAN);
         }
         let density = |z: f64| libm::exp(log_normal_density(z, 0.0, 1.0));
