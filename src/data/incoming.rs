@@ -38,6 +38,8 @@ pub struct Incoming<'a, R> {
     preparation: &'a Preparation,
     columns: &'a [Column],
     missing: Vec<Vec<u8>>,
+    /// Whether decimals follow a comma.
+    comma: bool,
     file: String,
     header: Header,
     /// Places of the inputs in the file.
@@ -119,6 +121,7 @@ impl<'a, R: Read> Incoming<'a, R> {
             preparation,
             columns,
             missing,
+            comma: rules.comma,
             file,
             header,
             inputs,
@@ -218,13 +221,14 @@ impl<'a, R: Read> Incoming<'a, R> {
         if let (Some(j), Some(target)) = (self.target, &self.preparation.target)
             && !self.is_missing(cells[j])
         {
-            let text = std::str::from_utf8(cells[j])
+            let cell = text::pointed(cells[j], self.comma);
+            let text = std::str::from_utf8(&cell)
                 .map_err(|_| self.wrong(line, j, cells[j], "is not valid UTF-8"))?;
             row.response = target.value(text).map_err(|why| self.wrong(line, j, cells[j], &why))?;
         }
         for (j, is_exposure) in [(self.offset, false), (self.exposure, true)] {
             let Some(j) = j else { continue };
-            match text::number(cells[j]) {
+            match text::number(cells[j], self.comma) {
                 _ if self.is_missing(cells[j]) && self.preparation.missing != Missing::Error => {
                     row.whole = false
                 }
@@ -235,7 +239,7 @@ impl<'a, R: Read> Incoming<'a, R> {
             }
         }
         if let Some(j) = self.event.filter(|&j| !self.is_missing(cells[j])) {
-            row.event = match text::number(cells[j]) {
+            row.event = match text::number(cells[j], self.comma) {
                 Ok(event) if event == 0.0 || event == 1.0 => event,
                 _ => {
                     return Err(self.wrong(
@@ -255,7 +259,7 @@ impl<'a, R: Read> Incoming<'a, R> {
         if self.is_missing(cell) {
             return Ok(f64::NAN);
         }
-        let Some(levels) = &self.levels[i] else { return text::number(cell).map_err(String::from) };
+        let Some(levels) = &self.levels[i] else { return text::number(cell, self.comma).map_err(String::from) };
         match levels.get(cell) {
             Some(level) => Ok(*level as f64),
             // No dummy is that of no level.

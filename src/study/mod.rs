@@ -27,6 +27,9 @@ use crate::model::{Context, Model, ModelConfig, Response};
 use crate::rng::Seed;
 use crate::samples::Sample;
 
+const STAGE_IS_NOT_TESTED: &str = "`split` puts rows aside for testing, and these stages have nothing to be tested by: the last of them would \
+                                   need `data.target` for its response, and no `weight`; leave it out";
+
 /// A checked experiment with its files read.
 pub struct Study {
     /// Resolved: every default that matters is written out.
@@ -365,10 +368,8 @@ impl Study {
 
     /// Keys below the model's table, and what is wrong with them.
     fn model_problems(&self, problems: Vec<Complaint>) -> Error {
-        let name = self.experiment.model.name();
         let place = |(key, why): Complaint| {
-            let dot = if key.is_empty() { "" } else { "." };
-            let key = format!("model.{name}{dot}{key}");
+            let key = self.experiment.model.key(&key);
             let (bare, characters) = without_characters(&key);
             let colon = if characters.is_some() { ":" } else { "" };
             self.document.problem(&key, format!("`{bare}`{colon} {why}"))
@@ -410,7 +411,12 @@ impl Study {
         let relation = self.inference().relation(&self.experiment, model.as_ref());
         let Rows { train, test, .. } = rows;
         if self.experiment.data.split.is_some() && !model.is_likelihood() && !model.has_mean() {
-            let message = "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
+            let message = match self.experiment.model.is_staged() {
+                true => STAGE_IS_NOT_TESTED,
+                false => {
+                    "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out"
+                }
+            };
             return Err(self.problem("data.split", message));
         }
         self.check_metrics(model.as_ref(), test.as_deref())?;

@@ -43,6 +43,7 @@ mod samples;
 mod scale;
 mod scaling;
 mod security;
+mod stages;
 mod support;
 mod tables;
 mod tempfile;
