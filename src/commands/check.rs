@@ -36,7 +36,7 @@ const LISTED: usize = 20;
 
 pub fn check(args: CheckArgs) -> Result<()> {
     let Some(config) = args.config.filter(|_| !args.schema) else {
-        return print((serde_json::to_string_pretty(npl::experiment::schema())? + "\n").as_bytes());
+        return schema();
     };
     let study = load(&config, &args.overrides, &[])?;
     let pool = pool(&args.overrides.machine)?;
@@ -46,6 +46,11 @@ pub fn check(args: CheckArgs) -> Result<()> {
         out += &format!("# {}\n", printable(&line));
     }
     print(out.as_bytes())
+}
+
+/// `npl schema`.
+pub fn schema() -> Result<()> {
+    print((serde_json::to_string_pretty(npl::experiment::schema())? + "\n").as_bytes())
 }
 
 fn facts(study: &Study, pool: rayon::ThreadPool, shard_minutes: Option<f64>) -> Result<Vec<String>> {

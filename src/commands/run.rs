@@ -24,7 +24,7 @@ use npl::study::{Need, Study};
 use rayon::ThreadPool;
 
 use super::stop::{Leaves, Minder, goes_on};
-use super::{load, note, pool, print, read, shard, summary, text};
+use super::{in_shell, load, note, pool, print, read, shard, summary, text};
 use crate::cli::RunArgs;
 
 pub fn run(args: RunArgs) -> Result<()> {
@@ -284,8 +284,10 @@ fn part(
         let what = if made == 0 && draws > 0 { "done already" } else { "done" };
         print(
             format!(
-                "shard {} of {}: {what}, {draws} draws{again}; when all are, `npl merge {shown}` joins them\n",
-                shard.index, shard.of
+                "shard {} of {}: {what}, {draws} draws{again}; when all are, `npl merge {}` joins them\n",
+                shard.index,
+                shard.of,
+                in_shell(out)
             )
             .as_bytes(),
         )?;
@@ -349,14 +351,27 @@ fn progress(study: &Study, args: &RunArgs, total: u64) -> ProgressBar {
     } else {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
     }
-    let template = "{msg} [{wide_bar}] {pos}/{len}  {rate}/s  {eta} left";
+    let template = "{msg} [{wide_bar}] {pos}/{len}  {rate}";
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-        let _ = write!(out, "{:.0}", state.per_sec());
+        let _ = out.write_str(&pace(state.pos(), state.per_sec(), state.eta()));
     };
     bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
     bar.set_message(study.experiment.name.clone());
     bar
+}
+
+/// How fast it goes, and how long it will; before the first draw is there nobody knows.
+fn pace(made: u64, per_second: f64, left: Duration) -> String {
+    if made == 0 || per_second <= 0.0 || !per_second.is_finite() {
+        return "no draw yet".to_owned();
+    }
+    let rate = match per_second {
+        rate if rate >= 10.0 => format!("{rate:.0}/s"),
+        rate if rate >= 1.0 => format!("{rate:.1}/s"),
+        rate => format!("{} each", text::seconds(1.0 / rate)),
+    };
+    format!("{rate}  {} left", text::seconds(left.as_secs_f64()))
 }
 
 fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
@@ -368,9 +383,10 @@ fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
     }
     let folder = printable(&out.display().to_string());
     let text = format!(
-        "{}{}written to {folder}; `npl summary {folder}` shows the posterior\n",
+        "{}{}written to {folder}; `npl summary {}` shows the posterior\n",
         text::warnings(report),
-        summary::diagnostics(report)
+        summary::diagnostics(report),
+        in_shell(out)
     );
     if args.json || args.samples.is_some() {
         note(text.trim_end());

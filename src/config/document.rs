@@ -122,6 +122,12 @@ impl Document {
         self.find(key).1
     }
 
+    /// Where a key is written: `x.toml:6`, or the override that sets it.
+    pub fn line(&self, key: &str) -> Option<String> {
+        let (node, there) = self.find(key);
+        if there { self.source.line_named(&node.place) } else { None }
+    }
+
     /// The document with another value at the key that is written at `named`; the value itself is written at `at`.
     pub fn with(&self, named: &str, at: &str, value: &Scalar) -> Result<Document, Problems> {
         let (name, value_node) = (self.find(named).0, self.find(at).0);

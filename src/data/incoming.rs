@@ -259,7 +259,9 @@ impl<'a, R: Read> Incoming<'a, R> {
         if self.is_missing(cell) {
             return Ok(f64::NAN);
         }
-        let Some(levels) = &self.levels[i] else { return text::number(cell, self.comma).map_err(String::from) };
+        let Some(levels) = &self.levels[i] else {
+            return text::number(cell, self.comma).map_err(String::from);
+        };
         match levels.get(cell) {
             Some(level) => Ok(*level as f64),
             // No dummy is that of no level.

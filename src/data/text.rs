@@ -352,7 +352,8 @@ impl Builder {
                     return Err("is not among the values that its @attribute declares");
                 }
                 let is_label = self.labels.contains(&j);
-                let text = if is_label { pointed(&cell[..end], self.comma) } else { Cow::Borrowed(&cell[..end]) };
+                let text =
+                    if is_label { pointed(&cell[..end], self.comma) } else { Cow::Borrowed(&cell[..end]) };
                 Ok(levels.code(&text) as f64)
             }
         }

@@ -426,8 +426,8 @@ pub struct Collapse {
 fn two_responses(train: &Dataset, what: &str) -> Option<Complaint> {
     let y = train.y.as_ref()?;
     let alike = y.iter().all(|v| *v == y[0]);
-    let message = format!("cannot help: all responses are the same, and `{what}` has no minimum");
-    alike.then(|| complaint("penalty", message))
+    let message = format!("has no minimum: all responses are the same, and so `{what}` has none");
+    alike.then(|| complaint("", message))
 }
 
 /// A class without rows has no minimum.
@@ -436,7 +436,7 @@ fn every_class(train: &Dataset, classes: usize) -> Option<Complaint> {
     let absent = (0..classes).find(|&k| !y.iter().any(|y| *y == k as f64))?;
     let name = train.class_names().get(absent).cloned().unwrap_or_default();
     let name = crate::config::printable(&name);
-    Some(complaint("penalty", format!("cannot help: class \"{name}\" has no training rows")))
+    Some(complaint("", format!("has no minimum: class \"{name}\" has no training rows")))
 }
 
 /// `theta` for one column, `theta.<column>` for several.

@@ -104,7 +104,11 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     }
     let text = !matches!(data.format, Some(FileFormat::Arff | FileFormat::Idx));
     match data.decimal.as_deref() {
-        Some(",") if text && data.format != Some(FileFormat::Whitespace) && data.delimiter.as_deref().is_none_or(|d| d == ",") => {
+        Some(",")
+            if text
+                && data.format != Some(FileFormat::Whitespace)
+                && data.delimiter.as_deref().is_none_or(|d| d == ",") =>
+        {
             let message = "`data.decimal` is a comma, and so is what separates cells: set `data.delimiter`, to \";\" for one";
             say("data.decimal", message.into());
         }
@@ -174,7 +178,10 @@ fn stage_problems(document: &Document, experiment: &Experiment, say: &mut impl F
     let stages = experiment.model.stages();
     match (experiment.model.is_staged(), document.has("model")) {
         (true, false) if stages.is_empty() => {
-            return say("", "missing key `model`: the table of a model, `[model.logistic]`, or `[[stage]]`".into());
+            return say(
+                "",
+                "missing key `model`: the table of a model, `[model.logistic]`, or `[[stage]]`".into(),
+            );
         }
         (true, true) => {
             say(

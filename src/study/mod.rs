@@ -55,7 +55,8 @@ impl Study {
             return Err(document.problems(problems).into());
         }
         experiment.seed = Some(experiment.seed.unwrap_or_else(crate::rng::drawn_seed));
-        let sources = Arc::new(Sources::read(&experiment, &document, &search)?);
+        let read = Sources::read(&experiment, &document, &search);
+        let sources = Arc::new(read.map_err(|error| named_in(&document, error))?);
         let mut study = Study::ready(document, experiment, sources, search)?;
         study.check_path()?;
         Ok(study)
@@ -140,7 +141,10 @@ impl Study {
         let same = experiment.data == self.experiment.data && base(&experiment) == base(&self.experiment);
         let sources = match same {
             true => self.sources.clone(),
-            false => Arc::new(Sources::read(&experiment, &document, &self.search)?),
+            false => {
+                let read = Sources::read(&experiment, &document, &self.search);
+                Arc::new(read.map_err(|error| named_in(&document, error))?)
+            }
         };
         Study::ready(document, experiment, sources, self.search.clone())
     }
@@ -462,6 +466,16 @@ impl Study {
         }
         Ok(())
     }
+}
+
+/// What is wrong with the data, and the line of the experiment that it is about: that of the key that the message names, or of the
+/// files.
+fn named_in(document: &Document, error: Error) -> Error {
+    let Error::Input(message) = error else { return error };
+    let keys = message.split('`').skip(1).step_by(2).filter(|key| key.starts_with("data."));
+    let place = keys.chain(["data.train"]).find_map(|key| Some((key, document.line(key)?)));
+    let place = place.map(|(key, line)| format!("\n  see {line}, `{key}`")).unwrap_or_default();
+    Error::Input(message.clone() + &place)
 }
 
 #[cfg(test)]

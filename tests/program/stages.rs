@@ -124,7 +124,10 @@ fn stages_are_what_a_loop_over_the_exported_weights_makes() {
         ];
         for (name, by_hand) in names {
             let found = draws.column(name)[b];
-            assert!((found - by_hand).abs() < 1e-8 * by_hand.abs().max(1.0), "{b} {name}: {found}, {by_hand}");
+            assert!(
+                (found - by_hand).abs() < 1e-8 * by_hand.abs().max(1.0),
+                "{b} {name}: {found}, {by_hand}"
+            );
             seen += 1;
         }
     }
@@ -154,7 +157,10 @@ fn draws_in_stages_are_the_same_bytes_however_they_are_made() {
     let whole = place.read("one/samples.csv");
     assert_eq!(whole, place.read("three/samples.csv"));
     run("few", &["--set", "sampler.B=7"]);
-    assert_eq!(place.read("few/samples.csv"), whole.lines().take(8).map(|l| l.to_owned() + "\n").collect::<String>());
+    assert_eq!(
+        place.read("few/samples.csv"),
+        whole.lines().take(8).map(|l| l.to_owned() + "\n").collect::<String>()
+    );
     for shard in ["1/2", "2/2"] {
         run("sharded", &["--shard", shard]);
     }
@@ -181,7 +187,9 @@ fn rows_of_weight_0_are_no_rows_of_a_stage() {
     let (treated, outcome) = (train.column("treated"), train.column("outcome"));
     let found = Table::read(&place.read("run/samples.csv")).column("treated_mean.theta");
     for (w, found) in Table::read(&place.read("export/weights.csv")).1.iter().zip(found) {
-        let sum = |of: &dyn Fn(usize) -> f64| (0..treated.len()).map(|i| w[i + 1] * treated[i] * of(i)).sum::<f64>();
+        let sum = |of: &dyn Fn(usize) -> f64| {
+            (0..treated.len()).map(|i| w[i + 1] * treated[i] * of(i)).sum::<f64>()
+        };
         let by_hand = sum(&|i| outcome[i]) / sum(&|_| 1.0);
         assert!((found - by_hand).abs() < 1e-12 * by_hand.abs(), "{found} {by_hand}");
     }
@@ -193,10 +201,14 @@ fn one_stage_is_its_model() {
     let head = "name = \"x\"\nseed = 1\n[data]\ntrain = \"treatment.csv\"\ntarget = \"treated\"\nsplit = 0.25\n\
                 standardise = \"numeric\"\n[sampler]\nB = 20\n";
     place.write("plain.toml", format!("{head}[model.logistic]\npenalty = \"ridge\"\n"));
-    place.write("staged.toml", format!("{head}[[stage]]\nname = \"a\"\nmodel.logistic.penalty = \"ridge\"\n"));
+    place
+        .write("staged.toml", format!("{head}[[stage]]\nname = \"a\"\nmodel.logistic.penalty = \"ridge\"\n"));
     let run = |name: &str| {
         place.ok(&["run", &format!("{name}.toml"), "--quiet", "--out", name]);
-        (Table::read(&place.read(&format!("{name}/samples.csv"))), Table::read(&place.read(&format!("{name}/report.csv"))))
+        (
+            Table::read(&place.read(&format!("{name}/samples.csv"))),
+            Table::read(&place.read(&format!("{name}/report.csv"))),
+        )
     };
     let ((plain, of_plain), (staged, of_staged)) = (run("plain"), run("staged"));
     for name in ["beta.age", "beta.severity", "beta.outcome", "intercept"] {
@@ -222,9 +234,12 @@ fn stages_predict_new_rows_one_after_the_other() {
     // The first row's propensity in the first draw, by hand.
     let draws = Table::read(&place.read("run/samples.csv"));
     let of = |name: &str| draws.column(name)[0];
-    let eta = 50.0 * of("propensity.beta.age") + 0.5 * of("propensity.beta.severity") + of("propensity.intercept");
+    let eta =
+        50.0 * of("propensity.beta.age") + 0.5 * of("propensity.beta.severity") + of("propensity.intercept");
     let p = 1.0 / (1.0 + (-eta).exp());
-    let mean = of("adjusted.beta.treated") + p * of("adjusted.beta.propensity.prediction") + of("adjusted.intercept");
+    let mean = of("adjusted.beta.treated")
+        + p * of("adjusted.beta.propensity.prediction")
+        + of("adjusted.intercept");
     for value in [p, mean] {
         let digits = format!("{value:.6}");
         assert!(told.contains(&digits[..7.min(digits.len())]), "{digits}: {told}");
@@ -250,20 +265,60 @@ fn mistakes_in_stages_are_pointed_at() {
     let example = place.read("ipw.toml");
     let line_of = |text: &str, what: &str| 1 + text[..text.find(what).unwrap()].matches('\n').count();
     for (from, to, at, says) in [
-        ("treated/propensity.prediction", "treated/propensty.prediction", "weight", "did you mean `propensity.prediction`?"),
-        ("\"treated/propensity.prediction", "\"treated - 1 + 0*propensity.prediction", "weight", "must be a number of at least 0"),
-        ("columns = [\"treated\"]", "columns = [\"traeted\"]", "columns = [\"traeted", "did you mean \"treated\"?"),
-        ("columns = [\"treated\"]", "columns = [\"effect.mean\"]", "columns = [\"effect", "does not come before this one"),
+        (
+            "treated/propensity.prediction",
+            "treated/propensty.prediction",
+            "weight",
+            "did you mean `propensity.prediction`?",
+        ),
+        (
+            "\"treated/propensity.prediction",
+            "\"treated - 1 + 0*propensity.prediction",
+            "weight",
+            "must be a number of at least 0",
+        ),
+        (
+            "columns = [\"treated\"]",
+            "columns = [\"traeted\"]",
+            "columns = [\"traeted",
+            "did you mean \"treated\"?",
+        ),
+        (
+            "columns = [\"treated\"]",
+            "columns = [\"effect.mean\"]",
+            "columns = [\"effect",
+            "does not come before this one",
+        ),
         ("target = \"treated\"", "target = \"severity\"", "[stage.model.logistic]", "cannot have a response"),
-        ("name = \"effect\"", "name = \"propensity\"", "name = \"propensity\"\ncolumns = [\"treated", "two stages are called"),
+        (
+            "name = \"effect\"",
+            "name = \"propensity\"",
+            "name = \"propensity\"\ncolumns = [\"treated",
+            "two stages are called",
+        ),
         ("name = \"effect\"", "name = \"the effect\"", "name = \"the", "letters, digits"),
         ("seed = 100", "method = \"nuts\"", "method", "no likelihood of all of them"),
         ("B = 2000", "B = 20\nR = 3", "R = 3", "starts at its fit to the unweighted data"),
-        ("[sampler]", "[prior]\nalpha = 1.0\nbase = \"prior_predictive\"\n[sampler]", "alpha", "stages have α = 0"),
+        (
+            "[sampler]",
+            "[prior]\nalpha = 1.0\nbase = \"prior_predictive\"\n[sampler]",
+            "alpha",
+            "stages have α = 0",
+        ),
         ("[sampler]", "[model.mean]\n[sampler]", "[[stage]]", "exclude each other"),
         ("target = \"outcome\"", "target = \"outcome\"\nsplit = 0.5", "split", "nothing to be tested by"),
-        ("target = \"outcome\"", "target = \"outcome\"\noffset = \"age\"", "offset", "has no use with stages"),
-        ("[stage.model.linear]\npenalty = \"none\"", "[stage.model.gmm]\nK = 2", "[stage.model.gmm]", "cannot be a stage"),
+        (
+            "target = \"outcome\"",
+            "target = \"outcome\"\noffset = \"age\"",
+            "offset",
+            "has no use with stages",
+        ),
+        (
+            "[stage.model.linear]\npenalty = \"none\"",
+            "[stage.model.gmm]\nK = 2",
+            "[stage.model.gmm]",
+            "cannot be a stage",
+        ),
     ] {
         let text = example.replacen(from, to, 1);
         assert_ne!(text, example, "{from}");
