@@ -38,7 +38,10 @@ pub fn run(args: RunArgs) -> Result<()> {
     }
     let shard = args.shard.as_deref().map(shard::parse).transpose()?;
     let known = known(&args)?;
-    let study = load(&args.config, &args.overrides, &known)?;
+    let reading = reading(&args);
+    let study = load(&args.config, &args.overrides, &known);
+    reading.finish_and_clear();
+    let study = study?;
     let resolved = toml::to_string(&study.experiment)?;
     let out = out(&args, &study.experiment);
     let limit = args.time_limit.map(|limit| limit.saturating_sub(begun.elapsed()));
@@ -343,6 +346,19 @@ impl Watch for Screen {
     }
 }
 
+/// Files that take long are seen to be read: after a while, how long it has been.
+fn reading(args: &RunArgs) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if args.quiet || !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        return bar;
+    }
+    let style = ProgressStyle::with_template("reading the data … {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
+
 /// To standard error, and only if that is a terminal.
 fn progress(study: &Study, args: &RunArgs, total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
@@ -424,14 +440,12 @@ fn enough_succeeded(study: &Study, report: &Report) -> Result<()> {
 
 /// Why draws are no draws, and what could be done, as far as can be told.
 fn reasons(study: &Study, report: &Report) -> String {
-    let model = study.experiment.model.name();
+    let penalty = study.experiment.model.key("penalty");
     let reason = |status: Status| match status {
         Status::Failed => Some(not_finite(study)),
-        Status::Separated => {
-            Some(format!("a line separates their responses; `model.{model}.penalty` would hold them"))
-        }
+        Status::Separated => Some(format!("a line separates their responses; `{penalty}` would hold them")),
         Status::Unidentified => Some(format!(
-            "their columns depend on each other; leave some out (`data.columns`), or set `model.{model}.penalty`"
+            "their columns depend on each other; leave some out (`data.columns`), or set `{penalty}`"
         )),
         Status::MaxIter => Some("see `optimiser.max_iterations`".to_owned()),
         _ => None,
@@ -464,4 +478,18 @@ fn not_finite(study: &Study) -> String {
 
 fn sizes(data: &Dataset, j: usize) -> f64 {
     data.x.column(j).fold(0.0, |most, v| most.max(v.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_draws_have_a_pace() {
+        let left = Duration::from_secs(90);
+        assert_eq!(pace(0, 0.0, Duration::ZERO), "no draw yet");
+        assert_eq!(pace(5, 1234.4, left), "1234/s  1 min 30 s left");
+        assert_eq!(pace(5, 2.5, left), "2.5/s  1 min 30 s left");
+        assert_eq!(pace(1, 0.25, left), "4.00 s each  1 min 30 s left");
+    }
 }

@@ -6,6 +6,7 @@ mod bench_vs_python;
 #[cfg(all(feature = "plot", unix))]
 mod browser;
 mod cli;
+mod comfort;
 mod compare;
 mod directions;
 mod docs;
@@ -47,4 +48,5 @@ mod stages;
 mod support;
 mod tables;
 mod tempfile;
+mod tutorial;
 mod warnings;

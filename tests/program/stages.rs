@@ -249,7 +249,7 @@ fn stages_predict_new_rows_one_after_the_other() {
 #[test]
 fn a_key_of_a_stage_is_set_and_varied_by_its_name() {
     let place = place();
-    let set = "stage.effect.weight=1";
+    let set = "stage.effect.weight=\"1\"";
     place.ok(&["run", "ipw.toml", "--quiet", "--set", set, "--set", "sampler.B=3", "--out", "run"]);
     assert!(place.read("run/config.toml").contains("weight = \"1\""), "{}", place.read("run/config.toml"));
     let path = "\n[path]\nparameter = \"stage.propensity.model.logistic.gamma\"\nvalues = [0.001, 0.1]\n";
