@@ -268,13 +268,13 @@ fn mistakes_in_stages_are_pointed_at() {
         (
             "treated/propensity.prediction",
             "treated/propensty.prediction",
-            "weight",
+            "weight = ",
             "did you mean `propensity.prediction`?",
         ),
         (
             "\"treated/propensity.prediction",
-            "\"treated - 1 + 0*propensity.prediction",
-            "weight",
+            "\"-treated/propensity.prediction",
+            "weight = ",
             "must be a number of at least 0",
         ),
         (
