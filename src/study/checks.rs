@@ -214,9 +214,9 @@ fn stage_problems(document: &Document, experiment: &Experiment, say: &mut impl F
     }
     let (data, sampler) = (&experiment.data, &experiment.sampler);
     let idle = [
-        ("data.event", data.event.is_some(), "no stage knows which is meant"),
-        ("data.offset", data.offset.is_some(), "no stage knows which is meant"),
-        ("data.exposure", data.exposure.is_some(), "no stage knows which is meant"),
+        ("data.event", data.event.is_some(), "it is not known which of them it is of"),
+        ("data.offset", data.offset.is_some(), "it is not known which of them it is of"),
+        ("data.exposure", data.exposure.is_some(), "it is not known which of them it is of"),
         ("data.divide", data.divide.is_some(), "it would divide the responses of stages"),
         ("sampler.R", sampler.restarts.is_some_and(|r| r.get() > 1), STARTS),
         ("sampler.stop", sampler.stop.is_some(), STARTS),

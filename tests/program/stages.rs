@@ -289,7 +289,7 @@ fn mistakes_in_stages_are_pointed_at() {
             "columns = [\"effect",
             "does not come before this one",
         ),
-        ("target = \"treated\"", "target = \"severity\"", "[stage.model.logistic]", "cannot have a response"),
+        ("target = \"treated\"", "target = \"outcome\"", "[stage.model.logistic]", "cannot have a response"),
         (
             "name = \"effect\"",
             "name = \"propensity\"",
@@ -315,7 +315,7 @@ fn mistakes_in_stages_are_pointed_at() {
         ),
         (
             "[stage.model.linear]\npenalty = \"none\"",
-            "[stage.model.gmm]\nK = 2",
+            "[stage.model.gmm]\nK = 2\nvariance_floor = 1e-3",
             "[stage.model.gmm]",
             "cannot be a stage",
         ),
