@@ -76,10 +76,16 @@ fn as_it_stands(lines: &str) -> String {
     format!(".nf\n{}\n.fi\n", text(lines))
 }
 
-/// Text that roff prints as it is: no escapes, and no line that begins as a request.
+/// Text that roff prints as it is: no escapes, no line that begins as a request, and names for characters beyond ASCII.
 fn text(words: &str) -> String {
+    let character = |c: char| match c {
+        '\\' => "\\e".to_owned(),
+        '-' => "\\-".to_owned(),
+        c if c.is_ascii() => c.to_string(),
+        c => format!("\\[u{:04X}]", u32::from(c)),
+    };
     let line = |line: &str| {
-        let line = line.replace('\\', "\\e").replace('-', "\\-");
+        let line: String = line.chars().map(character).collect();
         if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
     };
     words.lines().map(line).collect::<Vec<_>>().join("\n")

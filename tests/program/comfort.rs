@@ -75,6 +75,7 @@ fn the_manual_has_every_command_and_no_line_that_roff_would_take_for_a_request()
     for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
         assert!(requests.contains(&line.split(' ').next().unwrap()), "{line}");
     }
+    assert!(page.is_ascii(), "roff reads bytes");
     assert!(!page.contains("npl complete\n"), "what only shells ask is hidden");
 }
 
