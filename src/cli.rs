@@ -93,7 +93,7 @@ Examples:
   npl new gmm > my.toml
   npl new quantile")]
     New {
-        /// gmm, logistic, mean, median, quantile or normal
+        /// gmm, logistic, linear, mean, custom, …; an unknown one names them all
         model: String,
     },
     /// Per-parameter mean, sd and quantiles; restart and convergence diagnostics
@@ -201,12 +201,52 @@ Files: train.csv and test.csv (covariates, then response__ if there is one), wei
 training row), pseudo.csv (draw, weight, pseudo-sample; with a [prior] only), starts.csv (draw, restart, parameters) and
 config.toml (the resolved experiment).")]
     Export(ExportArgs),
-    /// Print shell completions
+    /// Print the JSON schema of experiment files, for editors
     #[command(after_help = "\
 Examples:
-  npl completions bash > /etc/bash_completion.d/npl
-  npl completions zsh > ~/.zfunc/_npl")]
-    Completions { shell: clap_complete::Shell },
+  npl schema > npl.schema.json
+
+Editors with Taplo (Even Better TOML in VS Code; vim, helix and emacs through its language server) check and complete experiment
+files that begin with a line
+
+  #:schema ./npl.schema.json
+
+as those of `npl new` do, with the schema beside them. For all files of a folder, in .taplo.toml:
+
+  [[rule]]
+  include = [\"**/*.toml\"]
+  [rule.schema]
+  path = \"./npl.schema.json\"")]
+    Schema,
+    /// Print shell completions, which know models, keys, files and runs
+    #[command(after_help = "\
+Examples:
+  npl completions bash > ~/.local/share/bash-completion/completions/npl
+  npl completions zsh > ~/.zfunc/_npl
+  npl completions fish > ~/.config/fish/completions/npl.fish")]
+    Completions { shell: Shell },
+    /// What the last word may become, a line each: asked by shells
+    #[command(hide = true)]
+    Complete {
+        #[arg(last = true)]
+        words: Vec<String>,
+    },
+    /// Print the manual as a page for man
+    #[command(after_help = "\
+Examples:
+  npl man > ~/.local/share/man/man1/npl.1
+  npl man | man -l -")]
+    Man,
+}
+
+/// Shells with completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    Powershell,
 }
 
 /// What changes an experiment, and how it is computed.

@@ -54,6 +54,16 @@ impl Error {
     }
 }
 
+/// What the system says of a file, without its number for it.
+pub fn plainly(error: &io::Error) -> String {
+    let said = error.to_string();
+    match said.split_once(" (os error ") {
+        Some(_) if error.kind() == io::ErrorKind::NotFound => "no such file".to_owned(),
+        Some((words, _)) => words.to_owned(),
+        None => said,
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
@@ -62,7 +72,7 @@ impl fmt::Display for Error {
                 f.write_str(message)
             }
             Error::Write { path, source } => {
-                write!(f, "cannot write {}: {source}", printable(&path.display().to_string()))
+                write!(f, "cannot write {}: {}", printable(&path.display().to_string()), plainly(source))
             }
             Error::ClosedPipe => f.write_str("the reader of standard output has closed it"),
             Error::Interrupted => f.write_str("interrupted; no result file was written"),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::data::prepare::{Constant, Dummies, Missing, Standardise, StandardiseBy, Unseen};
 use crate::data::simulate::Simulate;
 use crate::init::Dist;
 use crate::method::{Method, advi, importance, mdp, nuts};
-use crate::model::ModelConfig;
+use crate::model::{ModelConfig, Stage};
 use crate::optim::Optimiser;
 use crate::process::base::BaseConfig;
 use crate::restarts::StopRule;
@@ -20,7 +20,7 @@ use crate::config::{
 
 /// An experiment: data, a parameter of interest, a prior on the sampling distribution, and how to sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Experiment {
     /// Name of the experiment and of its run directory.
     pub name: String,
@@ -35,7 +35,12 @@ pub struct Experiment {
     #[serde(default)]
     pub method: Method,
     pub data: DataConfig,
+    /// Needed where there is no `[[stage]]`.
+    #[serde(default = "ModelConfig::in_stages", skip_serializing_if = "ModelConfig::is_staged")]
     pub model: ModelConfig,
+    /// Instead of `model`: models in stages, in order, which share the weights of a draw.
+    #[serde(rename = "stage", default, skip_serializing_if = "Vec::is_empty")]
+    written: Vec<Stage>,
     /// The Dirichlet process prior. Left out: α = 0, the Bayesian bootstrap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prior: Option<PriorConfig>,
@@ -75,6 +80,25 @@ impl Experiment {
     /// How often the rows are held out in parts: 1 without cross-validation.
     pub fn folds(&self) -> usize {
         self.evaluate.folds.map_or(1, Count::get)
+    }
+}
+
+/// Stages are a model like any other, for all but the file.
+impl<'de> Deserialize<'de> for Experiment {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Experiment, D::Error> {
+        let mut experiment = Experiment::deserialize(from)?;
+        let stages = std::mem::take(&mut experiment.written);
+        if !stages.is_empty() {
+            experiment.model = ModelConfig::Stages(stages);
+        }
+        Ok(experiment)
+    }
+}
+
+impl Serialize for Experiment {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let written = self.model.stages().to_vec();
+        Experiment::serialize(&Experiment { written, ..self.clone() }, to)
     }
 }
 
@@ -158,6 +182,9 @@ pub struct DataConfig {
     /// One character between cells. Left out: a comma.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<String>,
+    /// What stands before decimals: `"."`, or `","` with another delimiter. Left out: a point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<String>,
     /// Lines to pass over at the top of each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_lines: Option<usize>,
@@ -208,6 +235,10 @@ pub struct DataConfig {
 }
 
 impl DataConfig {
+    pub fn has_decimal_commas(&self) -> bool {
+        self.decimal.as_deref() == Some(",")
+    }
+
     /// The column that says how rows are split.
     pub fn split_column(&self) -> Option<&String> {
         self.split.as_ref().and_then(|split| split.given()).and_then(|given| given.column.as_ref())

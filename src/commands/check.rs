@@ -21,7 +21,7 @@ use npl::run::most_shards;
 use npl::samples::{Format, STATISTICS};
 use npl::study::{Need, Study, Trial};
 
-use super::text::{bytes, counted, few, percent, seconds, smaller};
+use super::text::{bytes, counted, few, number, percent, seconds, smaller};
 use super::{load, pool, print};
 use crate::cli::CheckArgs;
 
@@ -36,7 +36,7 @@ const LISTED: usize = 20;
 
 pub fn check(args: CheckArgs) -> Result<()> {
     let Some(config) = args.config.filter(|_| !args.schema) else {
-        return print((serde_json::to_string_pretty(npl::experiment::schema())? + "\n").as_bytes());
+        return schema();
     };
     let study = load(&config, &args.overrides, &[])?;
     let pool = pool(&args.overrides.machine)?;
@@ -46,6 +46,11 @@ pub fn check(args: CheckArgs) -> Result<()> {
         out += &format!("# {}\n", printable(&line));
     }
     print(out.as_bytes())
+}
+
+/// `npl schema`.
+pub fn schema() -> Result<()> {
+    print((serde_json::to_string_pretty(npl::experiment::schema())? + "\n").as_bytes())
 }
 
 fn facts(study: &Study, pool: rayon::ThreadPool, shard_minutes: Option<f64>) -> Result<Vec<String>> {
@@ -229,7 +234,10 @@ fn response(y: &Array1<f64>, part: &str) -> Option<String> {
         return Some(format!("1 in {} of {n} {part} rows ({ones})", percent(ones / n as f64)));
     }
     let y = y.as_slice().expect("responses are contiguous");
-    Some(format!("mean {:.4}, sd {:.4} in {n} {part} rows", mean(y), sd(y)))
+    let (mean, sd) = (mean(y), sd(y));
+    // As many digits as say something of numbers that are so far from each other.
+    let shown = |value: f64| number(value, 0.01 * sd);
+    Some(format!("mean {}, sd {} in {n} {part} rows", shown(mean), shown(sd)))
 }
 
 fn short(seconds: f64) -> String {

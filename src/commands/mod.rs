@@ -3,10 +3,12 @@
 mod alpha;
 mod check;
 mod compare;
+mod complete;
 mod corrections;
 mod coverage;
 mod explain;
 mod export;
+mod man;
 mod merge;
 #[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
 mod plot;
@@ -30,11 +32,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use clap::CommandFactory;
 use npl::config::{Document, nearest, printable};
 use npl::data::files::SearchPath;
 use npl::data::memory;
-use npl::error::Error;
+use npl::error::{Error, plainly};
 use npl::experiment::Experiment;
 use npl::kernel::Level;
 use npl::model::STARTERS;
@@ -67,11 +68,10 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Plot(args) => plot::plot(args),
         Command::Report(args) => report::report(args),
         Command::Alpha(args) => alpha::alpha(args),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "npl", &mut script);
-            print(&script)
-        }
+        Command::Schema => check::schema(),
+        Command::Completions { shell } => complete::script(shell),
+        Command::Complete { words } => complete::complete(&words),
+        Command::Man => man::man(),
     }
 }
 
@@ -250,10 +250,20 @@ pub fn minutes(text: &str) -> std::result::Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is no positive number of minutes"))
 }
 
+/// A path as a shell takes it for one word.
+fn in_shell(path: &Path) -> String {
+    let shown = printable(&path.display().to_string());
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !shown.is_empty() && shown.chars().all(plain) {
+        return shown;
+    }
+    format!("'{}'", shown.replace('\'', "'\\''"))
+}
+
 fn read_text(path: &Path) -> Result<String> {
     let shown = printable(&path.display().to_string());
     let wrong = |what: String| Error::input(format!("{shown}: {what}"));
-    let meta = std::fs::metadata(path).map_err(|e| wrong(e.to_string()))?;
+    let meta = std::fs::metadata(path).map_err(|e| wrong(plainly(&e)))?;
     if !meta.is_file() {
         return Err(wrong("not a regular file".into()).into());
     }
@@ -261,7 +271,7 @@ fn read_text(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(Document::MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|e| wrong(e.to_string()))?;
+        .map_err(|e| wrong(plainly(&e)))?;
     if bytes.len() > Document::MAX_BYTES {
         let message = format!("the file has {} bytes; at most {} are read", meta.len(), Document::MAX_BYTES);
         return Err(wrong(message).into());

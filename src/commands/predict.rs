@@ -113,6 +113,7 @@ fn rules(posterior: &Posterior, new: &Path) -> Rules {
         skip_lines: config.skip_lines.unwrap_or(0),
         comment: byte(&config.comment),
         missing: config.missing_values.clone(),
+        comma: config.has_decimal_commas(),
         ..Rules::default()
     }
 }

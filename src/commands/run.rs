@@ -24,7 +24,7 @@ use npl::study::{Need, Study};
 use rayon::ThreadPool;
 
 use super::stop::{Leaves, Minder, goes_on};
-use super::{load, note, pool, print, read, shard, summary, text};
+use super::{in_shell, load, note, pool, print, read, shard, summary, text};
 use crate::cli::RunArgs;
 
 pub fn run(args: RunArgs) -> Result<()> {
@@ -38,7 +38,10 @@ pub fn run(args: RunArgs) -> Result<()> {
     }
     let shard = args.shard.as_deref().map(shard::parse).transpose()?;
     let known = known(&args)?;
-    let study = load(&args.config, &args.overrides, &known)?;
+    let reading = reading(&args);
+    let study = load(&args.config, &args.overrides, &known);
+    reading.finish_and_clear();
+    let study = study?;
     let resolved = toml::to_string(&study.experiment)?;
     let out = out(&args, &study.experiment);
     let limit = args.time_limit.map(|limit| limit.saturating_sub(begun.elapsed()));
@@ -286,8 +289,10 @@ fn part(
         let what = if made == 0 && draws > 0 { "done already" } else { "done" };
         print(
             format!(
-                "shard {} of {}: {what}, {draws} draws{again}; when all are, `npl merge {shown}` joins them\n",
-                shard.index, shard.of
+                "shard {} of {}: {what}, {draws} draws{again}; when all are, `npl merge {}` joins them\n",
+                shard.index,
+                shard.of,
+                in_shell(out)
             )
             .as_bytes(),
         )?;
@@ -343,6 +348,19 @@ impl Watch for Screen {
     }
 }
 
+/// Files that take long are seen to be read: after a while, how long it has been.
+fn reading(args: &RunArgs) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if args.quiet || !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        return bar;
+    }
+    let style = ProgressStyle::with_template("reading the data … {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
+
 /// To standard error, and only if that is a terminal.
 fn progress(study: &Study, args: &RunArgs, total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
@@ -351,14 +369,27 @@ fn progress(study: &Study, args: &RunArgs, total: u64) -> ProgressBar {
     } else {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
     }
-    let template = "{msg} [{wide_bar}] {pos}/{len}  {rate}/s  {eta} left";
+    let template = "{msg} [{wide_bar}] {pos}/{len}  {rate}";
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-        let _ = write!(out, "{:.0}", state.per_sec());
+        let _ = out.write_str(&pace(state.pos(), state.per_sec(), state.eta()));
     };
     bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
     bar.set_message(study.experiment.name.clone());
     bar
+}
+
+/// How fast it goes, and how long it will; before the first draw is there nobody knows.
+fn pace(made: u64, per_second: f64, left: Duration) -> String {
+    if made == 0 || per_second <= 0.0 || !per_second.is_finite() {
+        return "no draw yet".to_owned();
+    }
+    let rate = match per_second {
+        rate if rate >= 10.0 => format!("{rate:.0}/s"),
+        rate if rate >= 1.0 => format!("{rate:.1}/s"),
+        rate => format!("{} each", text::seconds(1.0 / rate)),
+    };
+    format!("{rate}  {} left", text::seconds(left.as_secs_f64()))
 }
 
 fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
@@ -374,9 +405,10 @@ fn announce(args: &RunArgs, report: &Report, out: &Path) -> Result<()> {
     }
     let folder = printable(&out.display().to_string());
     let text = format!(
-        "{}{}written to {folder}; `npl summary {folder}` shows the posterior\n",
+        "{}{}written to {folder}; `npl summary {}` shows the posterior\n",
         text::warnings(report),
-        summary::diagnostics(report)
+        summary::diagnostics(report),
+        in_shell(out)
     );
     if args.json || args.samples.is_some() {
         note(text.trim_end());
@@ -414,14 +446,12 @@ fn enough_succeeded(study: &Study, report: &Report) -> Result<()> {
 
 /// Why draws are no draws, and what could be done, as far as can be told.
 fn reasons(study: &Study, report: &Report) -> String {
-    let model = study.experiment.model.name();
+    let penalty = study.experiment.model.key("penalty");
     let reason = |status: Status| match status {
         Status::Failed => Some(not_finite(study)),
-        Status::Separated => {
-            Some(format!("a line separates their responses; `model.{model}.penalty` would hold them"))
-        }
+        Status::Separated => Some(format!("a line separates their responses; `{penalty}` would hold them")),
         Status::Unidentified => Some(format!(
-            "their columns depend on each other; leave some out (`data.columns`), or set `model.{model}.penalty`"
+            "their columns depend on each other; leave some out (`data.columns`), or set `{penalty}`"
         )),
         Status::MaxIter => Some("see `optimiser.max_iterations`".to_owned()),
         _ => None,
@@ -454,4 +484,18 @@ fn not_finite(study: &Study) -> String {
 
 fn sizes(data: &Dataset, j: usize) -> f64 {
     data.x.column(j).fold(0.0, |most, v| most.max(v.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_draws_have_a_pace() {
+        let left = Duration::from_secs(90);
+        assert_eq!(pace(0, 0.0, Duration::ZERO), "no draw yet");
+        assert_eq!(pace(5, 1234.4, left), "1234/s  1 min 30 s left");
+        assert_eq!(pace(5, 2.5, left), "2.5/s  1 min 30 s left");
+        assert_eq!(pace(1, 0.25, left), "4.00 s each  1 min 30 s left");
+    }
 }

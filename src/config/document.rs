@@ -95,7 +95,7 @@ impl Document {
         }
     }
 
-    /// A problem at a dotted key path such as `prior.T` or `data.means[2]`, placed at its value, or at the
+    /// A problem at a dotted key path such as `prior.T`, `data.means[2]` or `stage.effect.target`, placed at its value, or at the
     /// deepest ancestor that is written; or at some characters of a text, see [`within`](super::within).
     pub fn problem(&self, key: &str, message: impl Into<String>) -> Problem {
         let (key, characters) = without_characters(key);
@@ -120,6 +120,12 @@ impl Document {
     /// Whether the user wrote this key, in the file or by `--set`.
     pub fn has(&self, key: &str) -> bool {
         self.find(key).1
+    }
+
+    /// Where a key is written: `x.toml:6`, or the override that sets it.
+    pub fn line(&self, key: &str) -> Option<String> {
+        let (node, there) = self.find(key);
+        if there { self.source.line_named(&node.place) } else { None }
     }
 
     /// The document with another value at the key that is written at `named`; the value itself is written at `at`.
@@ -152,7 +158,10 @@ impl Document {
         for part in key.split(['.', '[']).filter(|part| !part.is_empty()) {
             let child = match &node.data {
                 Data::Table(entries) => entries.iter().find(|(name, _)| name == part).map(|(_, child)| child),
-                Data::List(items) => part.strip_suffix(']').and_then(|i| items.get(i.parse::<usize>().ok()?)),
+                Data::List(items) => match part.strip_suffix(']') {
+                    Some(i) => i.parse::<usize>().ok().and_then(|i| items.get(i)),
+                    None => items.iter().find(|item| item.is_called(part)),
+                },
                 _ => None,
             };
             match child {
@@ -230,6 +239,11 @@ impl Node {
             return;
         };
         self.touched = value.touched;
+        if let Data::List(items) = &mut self.data {
+            if let Some(item) = items.iter_mut().find(|item| item.is_called(name)) {
+                return item.set(rest, value);
+            }
+        }
         if !matches!(self.data, Data::Table(_)) {
             *self = value.empty_table();
         }
@@ -240,6 +254,15 @@ impl Node {
             }
             entries[at].1.set(rest, value);
         }
+    }
+
+    /// Whether it is a table with this name: one of a list of them is known by it.
+    fn is_called(&self, name: &str) -> bool {
+        let Data::Table(entries) = &self.data else { return false };
+        let named = |(key, node): &(String, Node)| {
+            key == "name" && matches!(&node.data, Data::Text(text) if text == name)
+        };
+        entries.iter().any(named)
     }
 
     /// An empty table in the place of this value.

@@ -95,6 +95,17 @@ impl Source {
         self.line_starts.partition_point(|&start| start <= offset).saturating_sub(1)
     }
 
+    /// File and line of a place, or the override that it is.
+    pub(super) fn line_named(&self, place: &Place) -> Option<String> {
+        match place {
+            Place::Whole | Place::Top => None,
+            Place::File { start, .. } => {
+                Some(format!("{}:{}", printable(&self.file), self.line_of(*start) + 1))
+            }
+            Place::Override(i) => self.sets.get(*i).map(|set| format!("--set {}", shown(set))),
+        }
+    }
+
     /// A line without its line break.
     fn line(&self, index: usize) -> &str {
         let start = self.line_starts[index];

@@ -8,7 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use crate::config::{nearest, printable};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, plainly};
 
 /// At most this many bytes are read from one file, counted after decompression: a small gzip file can hold
 /// terabytes of zeros.
@@ -88,7 +88,7 @@ pub struct Fingerprint {
 impl InputFile {
     pub fn open(path: &Path) -> Result<InputFile> {
         let shown = printable(&path.display().to_string());
-        let fail = |e: io::Error| Error::Input(format!("{shown}: {e}"));
+        let fail = |e: io::Error| Error::Input(format!("{shown}: {}", plainly(&e)));
         let meta = std::fs::metadata(path).map_err(fail)?;
         if !meta.is_file() {
             return Err(Error::Input(format!("{shown}: not a regular file")));
@@ -192,8 +192,9 @@ impl Input {
 
     /// A file that is read by someone else.
     pub fn of(path: &Path) -> Result<Input> {
-        let fail =
-            |e: std::io::Error| Error::input(format!("{}: {e}", printable(&path.display().to_string())));
+        let fail = |e: std::io::Error| {
+            Error::input(format!("{}: {}", printable(&path.display().to_string()), plainly(&e)))
+        };
         Ok(Input::new(path, fingerprint(path).map_err(fail)?))
     }
 }

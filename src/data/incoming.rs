@@ -41,6 +41,8 @@ pub struct Incoming<'a, R> {
     preparation: &'a Preparation,
     columns: &'a [Column],
     missing: Vec<Vec<u8>>,
+    /// Whether decimals follow a comma.
+    comma: bool,
     file: String,
     header: Header,
     inputs: Vec<Place>,
@@ -173,6 +175,7 @@ impl<'a, R: Read> Incoming<'a, R> {
             preparation,
             columns,
             missing,
+            comma: rules.comma,
             file,
             header,
             inputs,
@@ -257,7 +260,7 @@ impl<'a, R: Read> Incoming<'a, R> {
             table.cells.push(match kind {
                 _ if self.is_missing(cell) => f64::NAN,
                 Kind::Levels(levels) => levels.code(cell) as f64,
-                Kind::Number => text::number(cell).map_err(|why| {
+                Kind::Number => text::number(cell, self.comma).map_err(|why| {
                     let cell = Cell { place: Place::File(j), text: Cow::Borrowed(cell), missing: false };
                     self.wrong(line, &cell, why)
                 })?,
@@ -342,13 +345,14 @@ impl<'a, R: Read> Incoming<'a, R> {
         if let (Some(cell), Some(target)) = (there(self.target), &self.preparation.target)
             && !cell.missing
         {
+            let pointed = text::pointed(&cell.text, self.has_comma(&cell));
             let text =
-                std::str::from_utf8(&cell.text).map_err(|_| self.wrong(line, &cell, "is not valid UTF-8"))?;
+                std::str::from_utf8(&pointed).map_err(|_| self.wrong(line, &cell, "is not valid UTF-8"))?;
             row.response = target.value(text).map_err(|why| self.wrong(line, &cell, &why))?;
         }
         for (place, is_exposure) in [(self.offset, false), (self.exposure, true)] {
             let Some(cell) = there(place) else { continue };
-            match text::number(&cell.text) {
+            match text::number(&cell.text, self.has_comma(&cell)) {
                 _ if cell.missing && self.preparation.missing != Missing::Error => row.whole = false,
                 Ok(exposure) if is_exposure && exposure > 0.0 => row.offset += libm::log(exposure),
                 Ok(offset) if !is_exposure => row.offset += offset,
@@ -357,7 +361,7 @@ impl<'a, R: Read> Incoming<'a, R> {
             }
         }
         if let Some(cell) = there(self.event).filter(|cell| !cell.missing) {
-            row.event = match text::number(&cell.text) {
+            row.event = match text::number(&cell.text, self.has_comma(&cell)) {
                 Ok(event) if event == 0.0 || event == 1.0 => event,
                 _ => {
                     return Err(self.wrong(line, &cell, "must be 0 or 1: whether the response is an event"));
@@ -367,12 +371,19 @@ impl<'a, R: Read> Incoming<'a, R> {
         Ok(())
     }
 
+    /// Whether decimals of this cell follow a comma: those that are made here do not.
+    fn has_comma(&self, cell: &Cell) -> bool {
+        self.comma && matches!(cell.place, Place::File(_))
+    }
+
     /// A number, or the place of a level; NaN if it is missing.
     fn input(&self, i: usize, cell: &Cell) -> std::result::Result<f64, String> {
         if cell.missing {
             return Ok(f64::NAN);
         }
-        let Some(levels) = &self.levels[i] else { return text::number(&cell.text).map_err(String::from) };
+        let Some(levels) = &self.levels[i] else {
+            return text::number(&cell.text, self.has_comma(cell)).map_err(String::from);
+        };
         match levels.get(cell.text.as_ref()) {
             Some(level) => Ok(*level as f64),
             // No dummy is that of no level.

@@ -95,6 +95,8 @@ pub struct Recipe {
     /// Columns to use besides the target and those of the design; `None`: all.
     pub columns: Option<Vec<String>>,
     pub target: Option<String>,
+    /// Columns that are responses too: they are neither imputed nor standardised.
+    pub responses: Vec<String>,
     /// Whether responses are events, or censored.
     pub event: Option<String>,
     /// What is added to the linear predictor, and what multiplies the mean under a log link.
@@ -471,7 +473,9 @@ impl Chosen {
         let fatal = |j: usize| {
             let is_design =
                 self.design.keys().any(|(_, column)| *column == j) || self.beside().any(|column| column == j);
-            is_design || recipe.missing != Missing::Mean || matches!(table.kinds[j], Kind::Levels(_))
+            let is_response = recipe.responses.contains(&table.names[j]);
+            let is_text = matches!(table.kinds[j], Kind::Levels(_));
+            is_design || is_response || recipe.missing != Missing::Mean || is_text
         };
         let mut counts = vec![0; table.width()];
         let mut absent = 0;
@@ -961,6 +965,7 @@ impl Frame {
             unit: units[j],
             sd: if sd[j] > 1e-14 * mean[j].abs() { sd[j] } else { 0.0 },
             standardise: match recipe.standardise {
+                _ if recipe.responses.contains(&self.columns[j]) => false,
                 Standardise::None => false,
                 Standardise::Numeric => !self.dummy[j],
                 Standardise::All => true,

@@ -1,6 +1,7 @@
 //! Delimited text, whitespace-separated text and ARFF into a [`Table`]. What is not clean is refused with its place;
 //! nothing is repaired silently.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
@@ -44,6 +45,8 @@ pub struct Rules {
     pub beside: Vec<String>,
     /// Characters to cut off the end of the texts of `labels`.
     pub strip: String,
+    /// Whether decimals follow a comma, and not a point.
+    pub comma: bool,
     /// Read no more rows than this.
     pub rows: Option<usize>,
 }
@@ -79,6 +82,7 @@ impl Default for Rules {
             also: Vec::new(),
             beside: Vec::new(),
             strip: String::new(),
+            comma: false,
             rows: None,
         }
     }
@@ -124,6 +128,7 @@ struct Builder {
     table: Table,
     missing: Vec<Vec<u8>>,
     strip: Vec<u8>,
+    comma: bool,
     /// Places of the columns that `strip` is for.
     labels: Vec<usize>,
     /// The only texts that a column may have, where the file declares them.
@@ -278,6 +283,7 @@ impl Builder {
             table: Table::default(),
             missing: rules.missing.iter().map(|m| m.as_bytes().to_vec()).collect(),
             strip: rules.strip.as_bytes().to_vec(),
+            comma: rules.comma,
             labels: Vec::new(),
             declared: Vec::new(),
             room: memory::room(),
@@ -295,7 +301,8 @@ impl Builder {
                 places.map_err(|e| self.in_file(e))?
             }
             Categorical::Auto => {
-                let is_text = |c: &Vec<u8>| !self.is_missing(c) && number(c).is_err() && !c.is_empty();
+                let is_number = |c: &Vec<u8>| number(c, self.comma).is_ok();
+                let is_text = |c: &Vec<u8>| !self.is_missing(c) && !is_number(c) && !c.is_empty();
                 let has_text = |j: &usize| first.iter().any(|(_, cells)| cells.get(*j).is_some_and(is_text));
                 self.table.places.iter().copied().filter(has_text).collect()
             }
@@ -332,7 +339,7 @@ impl Builder {
             return Ok(f64::NAN);
         }
         match &mut self.table.kinds[j] {
-            Kind::Number => number(cell),
+            Kind::Number => number(cell, self.comma),
             Kind::Levels(_) if cell.is_empty() => {
                 Err("is a missing value; `data.missing` says what to do with those")
             }
@@ -344,7 +351,10 @@ impl Builder {
                 if !self.declared[j].as_ref().is_none_or(known) {
                     return Err("is not among the values that its @attribute declares");
                 }
-                Ok(levels.code(&cell[..end]) as f64)
+                let is_label = self.labels.contains(&j);
+                let text =
+                    if is_label { pointed(&cell[..end], self.comma) } else { Cow::Borrowed(&cell[..end]) };
+                Ok(levels.code(&text) as f64)
             }
         }
     }
@@ -401,13 +411,34 @@ fn looks_like_header(record: &Record, rules: &Rules) -> bool {
         matches!(cell, b"?" | b"NA" | b"na" | b".") || rules.missing.iter().any(|m| m.as_bytes() == cell)
     };
     record.iter().any(|cell| {
+        let cell = &*pointed(cell, rules.comma);
         let text = String::from_utf8_lossy(cell);
         !text.is_empty() && text.parse::<f64>().is_err() && !marker(cell) || text.contains('\0')
     })
 }
 
+/// A cell with a point for the comma before its decimals, where it is a number that is written so.
+pub(super) fn pointed(cell: &[u8], comma: bool) -> Cow<'_, [u8]> {
+    if !comma || number(cell, true).is_err() {
+        return Cow::Borrowed(cell);
+    }
+    Cow::Owned(cell.iter().map(|b| if *b == b',' { b'.' } else { *b }).collect())
+}
+
+/// A finite number, with a comma before its decimals, or a point.
+pub(super) fn number(cell: &[u8], comma: bool) -> std::result::Result<f64, &'static str> {
+    if comma && cell.contains(&b',') {
+        let pointed: Vec<u8> = cell.iter().map(|b| if *b == b',' { b'.' } else { *b }).collect();
+        return with_point(&pointed);
+    }
+    if comma && cell.contains(&b'.') && with_point(cell).is_ok() {
+        return Err("has a point before its decimals, and `data.decimal` is a comma");
+    }
+    with_point(cell)
+}
+
 /// A finite number. `f64::from_str` also takes `nan`, `inf` and literals that overflow to infinity.
-pub(super) fn number(cell: &[u8]) -> std::result::Result<f64, &'static str> {
+fn with_point(cell: &[u8]) -> std::result::Result<f64, &'static str> {
     if let Some(value) = decimal::short(cell) {
         return Ok(value);
     }

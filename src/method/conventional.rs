@@ -38,9 +38,7 @@ impl Case<'_> {
     /// Likelihood times prior of the conventional model.
     pub(super) fn posterior(&self) -> Result<Posterior<'_>> {
         let joint = self.model.joint(self.train).map_err(|(key, why)| {
-            let name = self.experiment.model.name();
-            let dot = if key.is_empty() { "" } else { "." };
-            let key = format!("model.{name}{dot}{key}");
+            let key = self.experiment.model.key(&key);
             self.problem(&key, format!("`{key}` {why}"))
         })?;
         Ok(Posterior::new(joint))

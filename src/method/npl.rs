@@ -6,7 +6,7 @@ use super::start::Start;
 use super::{Case, Effort, Findings, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
 use crate::error::Result;
 use crate::experiment::Experiment;
-use crate::model::{Model, PRIOR_KEYS};
+use crate::model::{Model, PRIOR_KEYS, Stage};
 use crate::process::base::BaseConfig;
 use crate::process::{Prior, Truncation};
 use crate::samples::Relation;
@@ -32,8 +32,10 @@ impl Inference for Npl {
         if bootstrap::uses_advi(experiment) || base == Some(&BaseConfig::PriorPredictive) {
             return Vec::new();
         }
-        let model = experiment.model.name();
-        PRIOR_KEYS.iter().map(|key| format!("model.{model}.{key}")).collect()
+        let of_stage = |stage: &Stage| format!("stage.{}.model.{}", stage.name, stage.model.name());
+        let mut tables: Vec<String> = experiment.model.stages().iter().map(of_stage).collect();
+        tables.push(experiment.model.key(""));
+        tables.iter().flat_map(|table| PRIOR_KEYS.iter().map(move |key| format!("{table}.{key}"))).collect()
     }
 
     fn uses_table(&self, table: &str, experiment: &Experiment) -> bool {

@@ -25,6 +25,7 @@ mod quantile_regression;
 pub mod regression;
 mod robust;
 pub mod row_loss;
+mod staged;
 pub mod subsample;
 mod transform;
 pub mod weibull;
@@ -32,6 +33,7 @@ pub mod weibull;
 pub use components::Components;
 pub use logistic::Logistic;
 pub use poisson::Poisson;
+pub use staged::Stage;
 pub use transform::Transform;
 
 use std::borrow::Cow;
@@ -55,27 +57,42 @@ macro_rules! models {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case", deny_unknown_fields)]
         pub enum ModelConfig {
-            $($(#[doc = $doc])* $variant($module::Config)),*
+            $($(#[doc = $doc])* $variant($module::Config),)*
+            /// Several of them, each with a table `[[stage]]` of its own.
+            #[serde(skip)]
+            Stages(Vec<Stage>),
         }
 
         impl ModelConfig {
             pub fn name(&self) -> &'static str {
-                match self { $(Self::$variant(_) => stringify!($module)),* }
+                match self {
+                    $(Self::$variant(_) => stringify!($module),)*
+                    Self::Stages(_) => STAGES,
+                }
             }
 
             /// Whether the response is one of several classes.
             pub fn classifies(&self) -> bool {
-                matches!(self, Self::Multinomial(_) | Self::Ordered(_))
+                match self {
+                    Self::Stages(stages) => stages.iter().any(|stage| stage.model.classifies()),
+                    _ => matches!(self, Self::Multinomial(_) | Self::Ordered(_)),
+                }
             }
 
             /// What it is, in a sentence.
             pub fn about(&self) -> &'static str {
-                match self { $(Self::$variant(_) => concat!($($doc),*).trim_ascii()),* }
+                match self {
+                    $(Self::$variant(_) => concat!($($doc),*).trim_ascii(),)*
+                    Self::Stages(_) => "Models in stages that share the weights of a draw.",
+                }
             }
 
-            /// What is wrong with the model on this data: keys below `model.<name>`, and why.
+            /// What is wrong with the model on this data: keys below `model.<name>`, of stages from the top, and why.
             pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
-                match self { $(Self::$variant(config) => config.build(context)),* }
+                match self {
+                    $(Self::$variant(config) => config.build(context),)*
+                    Self::Stages(stages) => staged::build(stages, context),
+                }
             }
         }
 
@@ -125,6 +142,38 @@ models! {
     QuantileRegression => quantile_regression,
     /// Normal location with known variance: loss −log N(y; θ, σ²).
     Normal => normal,
+}
+
+/// What models in stages are called, where a model has a name.
+const STAGES: &str = "stages";
+
+impl ModelConfig {
+    /// Of an experiment without one: stages, if there are any.
+    pub fn in_stages() -> ModelConfig {
+        ModelConfig::Stages(Vec::new())
+    }
+
+    /// The stages of the experiment; none if it has one model.
+    pub fn stages(&self) -> &[Stage] {
+        match self {
+            ModelConfig::Stages(stages) => stages,
+            _ => &[],
+        }
+    }
+
+    pub fn is_staged(&self) -> bool {
+        matches!(self, ModelConfig::Stages(_))
+    }
+
+    /// The key of a file that a complaint of the model is about.
+    pub fn key(&self, below: &str) -> String {
+        match (self.is_staged(), below.is_empty()) {
+            (true, true) => "stage".to_owned(),
+            (true, false) => below.to_owned(),
+            (false, true) => format!("model.{}", self.name()),
+            (false, false) => format!("model.{}.{below}", self.name()),
+        }
+    }
 }
 
 /// Keys of a model, whichever of them it has, that are the prior on θ of conventional Bayes: no part of its loss.
@@ -402,8 +451,8 @@ pub fn is_covariance(entries: &[f64], d: usize) -> bool {
 fn two_responses(train: &Dataset, what: &str) -> Option<Complaint> {
     let y = train.y.as_ref()?;
     let alike = y.iter().all(|v| *v == y[0]);
-    let message = format!("cannot help: all responses are the same, and `{what}` has no minimum");
-    alike.then(|| complaint("penalty", message))
+    let message = format!("has no minimum: all responses are the same, and so `{what}` has none");
+    alike.then(|| complaint("", message))
 }
 
 /// A class without rows has no minimum.
@@ -412,7 +461,7 @@ fn every_class(train: &Dataset, classes: usize) -> Option<Complaint> {
     let absent = (0..classes).find(|&k| !y.iter().any(|y| *y == k as f64))?;
     let name = train.class_names().get(absent).cloned().unwrap_or_default();
     let name = crate::config::printable(&name);
-    Some(complaint("penalty", format!("cannot help: class \"{name}\" has no training rows")))
+    Some(complaint("", format!("has no minimum: class \"{name}\" has no training rows")))
 }
 
 /// `theta` for one column, `theta.<column>` for several.

@@ -153,9 +153,8 @@ impl RowLoss for Weibull {
         let is_event = |i: &usize| train.event.as_ref().is_none_or(|event| event[*i] == 1.0);
         let events: Vec<usize> = (0..train.n()).filter(is_event).collect();
         if events.iter().all(|&i| y[i] == y[events[0]]) {
-            let message =
-                "cannot help: the data need events at two times at least, for the shape has no minimum";
-            return Some(vec![complaint("penalty", message)]);
+            let message = "has no minimum: for its shape the data need events at two times at least";
+            return Some(vec![complaint("", message)]);
         }
         if self.penalty != Penalty::None {
             return None;

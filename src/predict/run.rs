@@ -159,6 +159,6 @@ fn model(experiment: &Experiment, columns: Vec<String>, preparation: &Preparatio
     let context = Context { train: &none, alpha: 0.0, mass: 1.0, optimiser: &experiment.optimiser };
     experiment.model.build(&context).map_err(|complaints| {
         let (key, why) = &complaints[0];
-        Error::input(format!("`model.{}.{key}` {why}", experiment.model.name()))
+        Error::input(format!("`{}` {why}", experiment.model.key(key)))
     })
 }

@@ -136,6 +136,11 @@ impl<'a> Measure<'a> {
         Measure::new(observed, w, Pseudo::none(), Vec::new())
     }
 
+    /// The same draw on rows made of its own, with weights made of its own.
+    pub fn on<'b>(&self, observed: &'b Dataset, w: Vec<f64>) -> Measure<'b> {
+        Measure { penalty_weight: self.penalty_weight, ..Measure::weighted(observed, w) }
+    }
+
     /// The rows of pseudo-samples that are observed rows.
     fn picked_of_observed(&self) -> Option<&[usize]> {
         match &self.pseudo {

@@ -2,7 +2,7 @@
 
 use crate::config::{Count, Document, Problem, printable, within};
 use crate::data::shape::Shape;
-use crate::experiment::{Experiment, FixedInitConfig, PathConfig};
+use crate::experiment::{Experiment, FileFormat, FixedInitConfig, PathConfig};
 use crate::method::Method;
 use crate::model::ModelConfig;
 use crate::samples::Format;
@@ -33,6 +33,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.columns", data.columns.is_some()),
             ("data.header", data.header.is_some()),
             ("data.delimiter", data.delimiter.is_some()),
+            ("data.decimal", data.decimal.is_some()),
             ("data.split", data.split.is_some()),
             ("data.format", data.format.is_some()),
             ("data.target", data.target.is_some()),
@@ -113,6 +114,22 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     if data.delimiter.as_ref().is_some_and(|d| d.len() != 1 || matches!(d.as_str(), "\"" | "\n" | "\r")) {
         say("data.delimiter", "`data.delimiter` must be one ASCII character".into());
     }
+    let text = !matches!(data.format, Some(FileFormat::Arff | FileFormat::Idx));
+    match data.decimal.as_deref() {
+        Some(",")
+            if text
+                && data.format != Some(FileFormat::Whitespace)
+                && data.delimiter.as_deref().is_none_or(|d| d == ",") =>
+        {
+            let message = "`data.decimal` is a comma, and so is what separates cells: set `data.delimiter`, to \";\" for one";
+            say("data.decimal", message.into());
+        }
+        Some(",") if !text => {
+            say("data.decimal", "`data.decimal` belongs to delimited text: this format has points".into());
+        }
+        Some("." | ",") | None => {}
+        Some(_) => say("data.decimal", "`data.decimal` must be \".\" or \",\"".into()),
+    }
     for (i, name) in data.names.iter().flatten().enumerate() {
         let before = data.names.iter().flatten().take(i).position(|other| other == name);
         if let Some(twin) = before {
@@ -142,6 +159,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             "`stop` ends restarts early; set `R`, the most there may be, to 2 or more".into(),
         );
     }
+    stage_problems(document, experiment, &mut say);
     experiment.method.inference().problems(experiment, &mut say);
     let samples = &experiment.output.samples;
     match Format::of(samples) {
@@ -204,6 +222,64 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     }
     found
 }
+
+/// What is wrong with stages by themselves, and what has no use beside them.
+fn stage_problems(document: &Document, experiment: &Experiment, say: &mut impl FnMut(&str, String)) {
+    let stages = experiment.model.stages();
+    match (experiment.model.is_staged(), document.has("model")) {
+        (true, false) if stages.is_empty() => {
+            return say(
+                "",
+                "missing key `model`: the table of a model, `[model.logistic]`, or `[[stage]]`".into(),
+            );
+        }
+        (true, true) => {
+            say(
+                "stage",
+                "[model] and [[stage]] exclude each other: each stage has a model of its own".into(),
+            );
+        }
+        (true, false) => {}
+        (false, _) => return,
+    }
+    for (k, stage) in stages.iter().enumerate() {
+        let key = format!("stage[{k}].name");
+        let plain = stage.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !plain || !stage.name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            say(&key, "`name` of a stage begins names of parameters: letters, digits and `_` only".into());
+        } else if stages[..k].iter().any(|other| other.name == stage.name) {
+            say(&key, format!("two stages are called \"{}\"", stage.name));
+        }
+    }
+    if !matches!(experiment.method, Method::Npl) {
+        let message = format!(
+            "stages are fitted one after the other, which is no likelihood of all of them, and method \"{}\" needs one",
+            experiment.method.name()
+        );
+        say("method", message);
+    }
+    if experiment.prior.as_ref().is_some_and(|prior| prior.alpha.get() > 0.0) {
+        let message = "stages have α = 0: pseudo-samples would need a treatment and an outcome at once; leave [prior] out";
+        say("prior.alpha", message.into());
+    }
+    let (data, sampler) = (&experiment.data, &experiment.sampler);
+    let idle = [
+        ("data.event", data.event.is_some(), "it is not known which of them it is of"),
+        ("data.offset", data.offset.is_some(), "it is not known which of them it is of"),
+        ("data.exposure", data.exposure.is_some(), "it is not known which of them it is of"),
+        ("data.divide", data.divide.is_some(), "it would divide the responses of stages"),
+        ("sampler.R", sampler.restarts.is_some_and(|r| r.get() > 1), STARTS),
+        ("sampler.stop", sampler.stop.is_some(), STARTS),
+        ("sampler.init", !sampler.init.is_empty(), STARTS),
+        ("sampler.fixed_init", sampler.fixed_init.is_some(), STARTS),
+    ];
+    for (key, _, why) in idle.iter().filter(|(_, given, _)| *given) {
+        say(key, format!("`{key}` has no use with stages: {why}"));
+    }
+}
+
+/// Where the searches of stages start.
+const STARTS: &str = "the search of each starts at its fit to the unweighted data";
 
 /// What is wrong with a path by itself.
 fn path_problems(path: &PathConfig, repeats: Count, say: &mut impl FnMut(&str, String)) {

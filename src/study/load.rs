@@ -205,6 +205,7 @@ impl Sources {
                     header: Some(false),
                     labels: vec![LABELS.into()],
                     strip: config.strip.clone().unwrap_or_default(),
+                    comma: config.has_decimal_commas(),
                     syntax: Syntax::Whitespace,
                     rows: limit,
                     ..Rules::default()
@@ -526,6 +527,7 @@ fn rules(config: &DataConfig, recipe: &Recipe, shape: &Shape, rows: Option<usize
         weight: recipe.design.weight.clone(),
         beside: [&recipe.event, &recipe.offset, &recipe.exposure].into_iter().flatten().cloned().collect(),
         strip: config.strip.clone().unwrap_or_default(),
+        comma: config.has_decimal_commas(),
         rows,
     }
 }
@@ -591,7 +593,8 @@ fn by_name(config: &DataConfig, train: &Table, shape: &Shape) -> Result<DataConf
 
 /// With what the model wants its response to be.
 fn recipe_of(experiment: &Experiment, config: &DataConfig, shape: &Shape) -> Recipe {
-    Recipe { classifies: experiment.model.classifies(), ..recipe(config, shape) }
+    let responses = experiment.model.stages().iter().filter_map(|stage| stage.target.clone()).collect();
+    Recipe { classifies: experiment.model.classifies(), responses, ..recipe(config, shape) }
 }
 
 fn recipe(config: &DataConfig, shape: &Shape) -> Recipe {
@@ -602,6 +605,7 @@ fn recipe(config: &DataConfig, shape: &Shape) -> Recipe {
         columns: config.columns.clone().or(columns),
         formula: formula.cloned(),
         target: target.or_else(|| config.labels.as_ref().map(|_| LABELS.to_owned())),
+        responses: Vec::new(),
         event: config.event.clone(),
         offset: config.offset.clone(),
         exposure: config.exposure.clone(),

@@ -30,6 +30,9 @@ use crate::model::{Context, Model, ModelConfig, Response, subsample};
 use crate::rng::Seed;
 use crate::samples::{Kinship, Sample};
 
+const STAGE_IS_NOT_TESTED: &str = "`split` puts rows aside for testing, and these stages have nothing to be tested by: the last of them would \
+                                   need `data.target` for its response, and no `weight`; leave it out";
+
 /// A checked experiment with its files read.
 pub struct Study {
     /// Resolved: every default that matters is written out.
@@ -55,7 +58,8 @@ impl Study {
             return Err(document.problems(problems).into());
         }
         experiment.seed = Some(experiment.seed.unwrap_or_else(crate::rng::drawn_seed));
-        let sources = Arc::new(Sources::read(&experiment, &document, &search)?);
+        let read = Sources::read(&experiment, &document, &search);
+        let sources = Arc::new(read.map_err(|error| named_in(&document, error))?);
         let mut study = Study::ready(document, experiment, sources, search)?;
         study.check_path()?;
         Ok(study)
@@ -144,7 +148,10 @@ impl Study {
         let same = experiment.data == self.experiment.data && base(&experiment) == base(&self.experiment);
         let sources = match same {
             true => self.sources.clone(),
-            false => Arc::new(Sources::read(&experiment, &document, &self.search)?),
+            false => {
+                let read = Sources::read(&experiment, &document, &self.search);
+                Arc::new(read.map_err(|error| named_in(&document, error))?)
+            }
         };
         Study::ready(document, experiment, sources, self.search.clone())
     }
@@ -413,10 +420,8 @@ impl Study {
 
     /// Keys below the model's table, and what is wrong with them.
     fn model_problems(&self, problems: Vec<Complaint>) -> Error {
-        let name = self.experiment.model.name();
         let place = |(key, why): Complaint| {
-            let dot = if key.is_empty() { "" } else { "." };
-            let key = format!("model.{name}{dot}{key}");
+            let key = self.experiment.model.key(&key);
             let (bare, characters) = without_characters(&key);
             let colon = if characters.is_some() { ":" } else { "" };
             self.document.problem(&key, format!("`{bare}`{colon} {why}"))
@@ -478,7 +483,12 @@ impl Study {
         let relation = self.inference().relation(&self.experiment, model.as_ref());
         let Rows { train, test, .. } = rows;
         if self.experiment.data.split.is_some() && !model.is_likelihood() && !model.has_mean() {
-            let message = "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
+            let message = match self.experiment.model.is_staged() {
+                true => STAGE_IS_NOT_TESTED,
+                false => {
+                    "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out"
+                }
+            };
             return Err(self.problem("data.split", message));
         }
         if let Some(why) = test.as_ref().and_then(|test| model.refuses(test)) {
@@ -555,6 +565,16 @@ impl Study {
         }
         Ok(())
     }
+}
+
+/// What is wrong with the data, and the line of the experiment that it is about: that of the key that the message names, or of the
+/// files.
+fn named_in(document: &Document, error: Error) -> Error {
+    let Error::Input(message) = error else { return error };
+    let keys = message.split('`').skip(1).step_by(2).filter(|key| key.starts_with("data."));
+    let place = keys.chain(["data.train"]).find_map(|key| Some((key, document.line(key)?)));
+    let place = place.map(|(key, line)| format!("\n  see {line}, `{key}`")).unwrap_or_default();
+    Error::Input(message.clone() + &place)
 }
 
 #[cfg(test)]

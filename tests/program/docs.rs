@@ -130,7 +130,8 @@ impl<'a> Reference<'a> {
             };
             writeln!(self.out, "| `{key}` | {} | {default} | {meaning} |", self.form(node)).unwrap();
         }
-        for (key, node) in properties {
+        // The model of a stage is one of those above.
+        for (key, node) in properties.iter().filter(|(key, _)| title != "stage" || *key != "model") {
             let place = if title == "experiment" { key.clone() } else { format!("{title}.{key}") };
             self.descend(&place, node);
         }
@@ -139,6 +140,10 @@ impl<'a> Reference<'a> {
     /// A section of its own for what has keys of its own.
     fn descend(&mut self, place: &str, node: &'a Value) {
         let node = self.resolve(node);
+        // A list of tables, each as the others are.
+        if node["type"] == "array" && self.resolve(&node["items"])["properties"].is_object() {
+            return self.table(place, &node["items"]);
+        }
         let tables = |branches: &Vec<Value>| branches.iter().any(|b| b["properties"].is_object());
         if node["properties"].is_object() || node["oneOf"].as_array().is_some_and(tables) {
             self.table(place, node);
@@ -227,8 +232,10 @@ fn every_relative_link_leads_to_a_file() {
         "docs/reliability.md",
         "docs/reproduction.md",
         "docs/sampling.md",
+        "docs/stages.md",
         "docs/summary.md",
         "docs/scale.md",
+        "docs/tutorial.md",
         "scripts/README.md",
     ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();

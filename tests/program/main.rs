@@ -6,6 +6,7 @@ mod bench_vs_python;
 #[cfg(all(feature = "plot", unix))]
 mod browser;
 mod cli;
+mod comfort;
 mod compare;
 mod coverage;
 mod directions;
@@ -45,7 +46,9 @@ mod samples;
 mod scale;
 mod scaling;
 mod security;
+mod stages;
 mod support;
 mod tables;
 mod tempfile;
+mod tutorial;
 mod warnings;

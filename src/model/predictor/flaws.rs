@@ -71,17 +71,18 @@ impl<L: Law> Predictor<L> {
         let mut flaws = Vec::new();
         if let Some(direction) = basis.separation(&rows) {
             let columns = columns_of(&direction);
-            let why = match columns.is_empty() {
-                true => {
-                    "cannot help: the responses are all at one end, and the loss has no minimum".to_owned()
-                }
-                false => format!(
-                    "is needed: the responses are separated by {}, and without one the loss has no minimum: coefficients \
+            let (key, why) = match columns.is_empty() {
+                true => ("", "has no minimum: the responses are all at one end".to_owned()),
+                false => (
+                    "penalty",
+                    format!(
+                        "is needed: the responses are separated by {}, and without one the loss has no minimum: coefficients \
                      grow for ever; {cure}",
-                    list(&columns)
+                        list(&columns)
+                    ),
                 ),
             };
-            flaws.push(complaint("penalty", why));
+            flaws.push(complaint(key, why));
         }
         let aliased: Vec<usize> = basis.aliased.iter().map(|alias| alias.column).collect();
         if !aliased.is_empty() || !(basis.is_full() || free.is_empty()) {
