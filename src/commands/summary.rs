@@ -180,8 +180,9 @@ fn rows(parameters: &[Summary]) -> Vec<Vec<String>> {
     let titles: Vec<String> = titles.iter().chain(more).map(|t| t.to_string()).collect();
     let line = |s: &Summary| {
         let e = s.mcse_mean;
-        let mut row =
-            vec![s.parameter.clone(), number(s.mean, e), format!("{e:.1e}"), number(s.sd, s.mcse_sd)];
+        let known = |value: f64, shown: String| if value.is_nan() { String::new() } else { shown };
+        let (error, sd) = (known(e, format!("{e:.1e}")), known(s.sd, number(s.sd, s.mcse_sd)));
+        let mut row = vec![s.parameter.clone(), number(s.mean, e), error, sd];
         row.extend(s.quantiles.iter().zip(s.mcse_quantiles).map(|(&q, e)| number(q, e)));
         row.extend(s.convergence.iter().flat_map(|c| {
             [format!("{:.3}", c.rhat), format!("{:.0}", c.ess_bulk), format!("{:.0}", c.ess_tail)]
