@@ -34,6 +34,8 @@ CONCERNS = [
     ("src/run/", [("lib", ["run::"]), ("laws", ["chunks::", "resume::"]), ("program", ["resume::"]),
                   ("program", ["path::", "methods::", "scale::", "formats::"])]),
 ]
+# Laws that need no other part of the tests than these.
+ALONE = ["support", "weights", "measure", "functionals", "chunks", "resume", "chains"]
 FILES = ["src/process/weights.rs", "src/process/mod.rs", "src/run/*.rs", "src/store/*.rs"]
 SWITCH = """
 /// Which mutant is on.
@@ -56,6 +58,8 @@ def arguments():
     parser.add_argument("--cargo", default="cargo", help="what stands for cargo in the copy, with its arguments")
     parser.add_argument("--run", default="", help="what stands before a test program")
     parser.add_argument("--again", action="store_true", help="try survivors of the table again")
+    parser.add_argument("--one-program", action="store_true",
+                        help="laws are compiled into the unit tests, and the program is not built: the library is compiled once, not twice")
     parser.add_argument("--named", nargs="+", default=[], metavar="WORD",
                         help="also those of mutants.py whose names or files have one of these words, each against its own test")
     return parser.parse_args()
@@ -260,8 +264,12 @@ def weave(source, mutants):
 
 def build(args, sample):
     """Weaves and builds until what is left compiles: the test programs, and the mutants that do not compile."""
-    (args.copy / "src/lib.rs").write_text((ROOT / "src/lib.rs").read_text() + SWITCH)
-    broken = {}
+    laws = "".join(f'#[cfg(test)]\n#[path = "../tests/laws/{law}.rs"]\nmod {law};\n' for law in ALONE)
+    inside = "#[cfg(test)]\nextern crate self as npl;\n" + laws if args.one_program else ""
+    (args.copy / "src/lib.rs").write_text((ROOT / "src/lib.rs").read_text() + SWITCH + inside)
+    # What did not compile the last time need not be tried again.
+    memory = args.table.with_suffix(".broken.json")
+    broken = {int(k): v for k, v in json.loads(memory.read_text()).items()} if memory.exists() else {}
     while True:
         places = {}
         for file in sorted({m["file"] for m in sample}):
@@ -270,7 +278,8 @@ def build(args, sample):
             places[file] = lines
             if (args.copy / file).read_text() != text:
                 (args.copy / file).write_text(text)
-        words = ["test", "--no-run", "--lib", "--test", "laws", "--test", "program", "--message-format=json"]
+        others = [] if args.one_program else ["--test", "laws", "--test", "program"]
+        words = ["test", "--no-run", "--lib", *others, "--message-format=json"]
         done = subprocess.run([*args.cargo.split(), *words], cwd=args.copy, capture_output=True, text=True)
         messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         found = set()
@@ -287,6 +296,7 @@ def build(args, sample):
             return {names[name]: path for name, path in kinds.items() if name in names}, broken
         if not found:
             sys.exit(done.stderr[-3000:] + "\nthe copy does not compile, and no mutant is at fault")
+        memory.write_text(json.dumps(broken))
         print(f"{len(found)} do not compile", flush=True)
 
 
@@ -346,6 +356,10 @@ def main():
         known = {name: row for name, row in known.items() if row["outcome"] not in ("survived",)}
     for mutant in sample:
         mutant.setdefault("steps", next((steps for prefix, steps in CONCERNS if mutant["file"].startswith(prefix)), None))
+        if args.one_program:
+            laws = [("lib", [m for m in modules if m == "process::" or program == "lib" or m.split("::")[0] in ALONE])
+                    for program, modules in mutant["steps"] if program != "program"]
+            mutant["steps"] = [step for step in laws if step[1]]
     usual = {}
     for step in sorted({json.dumps(step) for mutant in sample for step in mutant["steps"]}):
         code, seconds, said = run(args, programs, json.loads(step), 0, 600)
@@ -355,7 +369,8 @@ def main():
             sys.exit(said[-3000:] + f"\n{step} fails before anything is broken")
     rows = []
     fields = ["name", "outcome", "by"]
-    for mutant in sorted(sample, key=lambda m: m["number"]):
+    # Named ones first, then in the order of the sample: a part of it is a sample too.
+    for mutant in sorted(sample, key=lambda m: m["genre"] != "named"):
         name = mutant["name"]
         if name in known:
             rows.append(known[name])

@@ -108,7 +108,8 @@ impl Preparation {
         let is_there = |&(input, level): &(usize, Option<usize>)| {
             levels(input).is_some_and(|count| level.is_none_or(|level| level < count))
         };
-        let holds = |column: &Column| is_there(&(column.input, column.level)) && column.times.iter().all(is_there);
+        let holds =
+            |column: &Column| is_there(&(column.input, column.level)) && column.times.iter().all(is_there);
         let known = found.version == VERSION && !found.rounds.is_empty();
         (known && found.rounds.iter().flatten().all(holds)).then_some(found)
     }

@@ -274,7 +274,9 @@ fn manifest(bytes: &[u8]) -> bool {
 
 /// How rows are prepared: accepted, any rows can be, or are refused by their file.
 fn preparation(bytes: &[u8]) -> bool {
-    let Some(preparation) = std::str::from_utf8(bytes).ok().and_then(Preparation::of_text) else { return false };
+    let Some(preparation) = std::str::from_utf8(bytes).ok().and_then(Preparation::of_text) else {
+        return false;
+    };
     let name = |input: &InputColumn| input.name.clone();
     let names: Vec<String> = preparation.inputs.iter().map(name).chain(["y".to_owned()]).collect();
     for cell in ["1.5", "m", "", "1e999"] {
@@ -282,7 +284,8 @@ fn preparation(bytes: &[u8]) -> bool {
         let file = format!("{}\n{line}\n1\n", names.join(","));
         for round in [0, 1, 7] {
             let rules = rules(Syntax::Delimited(b','));
-            let Ok(mut rows) = Incoming::new(file.as_bytes(), "f.dat", &rules, &preparation, round, &[]) else {
+            let Ok(mut rows) = Incoming::new(file.as_bytes(), "f.dat", &rules, &preparation, round, &[])
+            else {
                 continue;
             };
             while let Ok(Some(rows)) = rows.next(1) {
