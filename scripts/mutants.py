@@ -6,6 +6,8 @@ so the working tree is never touched. Prints a table; exit code 1 if a mutant su
 
     scripts/mutants.py              all mutants
     scripts/mutants.py floor nan    those whose name contains one of these words
+
+`scripts/mutants_sample.py --named WORD …` does the same for those within a function, all of them in one build.
 """
 
 import os
@@ -24,8 +26,6 @@ KEPT = "src/kernel/sparse/kept.rs"
 TREE = "src/bayes/nuts/tree.rs"
 TREE_TESTS = "bayes::nuts::tree::tests"
 KEPT_TESTS = "kernel::sparse::kept::tests"
-# The package itself is compiled with less effort than its dependencies: a mutant is run once.
-QUICK = ["--config", "profile.release.package.npl.opt-level=1", "--config", "profile.release.package.npl.debug=false"]
 
 # Name, file, old text, new text, file of tests (or lib), test.
 MUTANTS = [
@@ -231,7 +231,8 @@ def program_of(module):
 
 def cargo_test(folder, target, name, env):
     which, name = (["--lib"], name) if target == "lib" else (["--test", program_of(target)], f"{target}::{name}")
-    base = ["cargo", "test", "--release", "--quiet", *QUICK, *which]
+    # The profile of edit and test: dependencies are there already, and the package is compiled step by step.
+    base = ["cargo", "test", "--quiet", *which]
     built = subprocess.run([*base, "--no-run"], cwd=folder, env=env, capture_output=True, text=True)
     if built.returncode != 0:
         return "does not compile", built.stderr

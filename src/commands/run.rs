@@ -178,8 +178,10 @@ fn whole(args: &RunArgs, study: &Study, resolved: String, out: &Path, limit: Opt
     let options = Options { names: args.names, resolved, command: std::env::args().collect() };
     let report = run.into_folder(&folder, &options, &keeper, &mut kept, &mut screen);
     let report = report.map_err(|error| {
+        // Before the bar goes: one that is finished says that all draws are there.
+        let error = minder.explain(error);
         screen.bar.finish_and_clear();
-        minder.explain(error)
+        error
     })?;
     screen.end()?;
     announce(args, &report, out)?;
@@ -278,9 +280,10 @@ fn part(
     let mut screen = Screen::new(args, &run, bar)?;
     let done = run.some(&spans, &keeper, &mut kept, &mut screen);
     done.map_err(|error| {
-        screen.bar.finish_and_clear();
         let _ = keeper.write();
-        minder.explain(error)
+        let error = minder.explain(error);
+        screen.bar.finish_and_clear();
+        error
     })?;
     screen.end()?;
     if !args.quiet {

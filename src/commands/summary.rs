@@ -261,11 +261,12 @@ fn rows(parameters: &[Summary], estimates: &BTreeMap<String, f64>) -> Vec<Vec<St
         let estimate = estimates.get(&s.parameter).copied();
         // The estimate has no Monte Carlo error; more digits than those of the mean beside it say nothing.
         let told = |v: Option<f64>| v.map_or(String::new(), |v| number(v, e));
+        let there = |value: f64, shown: String| if value.is_nan() { String::new() } else { shown };
         let mut row = vec![s.parameter.clone()];
         row.extend(known.then(|| told(estimate)));
-        row.extend([number(s.mean, e), format!("{e:.1e}")]);
+        row.extend([number(s.mean, e), there(e, format!("{e:.1e}"))]);
         row.extend(known.then(|| told(estimate.map(|estimate| s.mean - estimate))));
-        row.push(number(s.sd, s.mcse_sd));
+        row.push(there(s.sd, number(s.sd, s.mcse_sd)));
         row.extend(s.quantiles.iter().zip(s.mcse_quantiles).map(|(&q, e)| number(q, e)));
         row.extend(s.convergence.iter().flat_map(|c| {
             [format!("{:.3}", c.rhat), format!("{:.0}", c.ess_bulk), format!("{:.0}", c.ess_tail)]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::table::{Kind, Table};
+use super::table::{Kind, MOST_COLUMNS, Table};
 use crate::expression::{Fault, Kind as Part, Node, Parser, Span, Word};
 
 /// The most terms that a formula may be multiplied out to.
@@ -142,6 +142,12 @@ impl Formula {
                 let first = is_text(k) && std::mem::take(&mut whole);
                 let contrasts = !first && (alone.is_empty() || self.terms.contains(&alone));
                 let choices = self.coded(k, contrasts, table, levels)?;
+                if design.len() + products.len().saturating_mul(choices.len()) > MOST_COLUMNS {
+                    return Err(Fault::new(
+                        self.factors[k].span(),
+                        format!("the levels, multiplied out, make more than {MOST_COLUMNS} columns here"),
+                    ));
+                }
                 // The first factor varies fastest, as in R.
                 products = choices
                     .iter()
@@ -521,6 +527,23 @@ mod tests {
         assert_eq!(cells[2], [4.0, 9.0, 25.0, 49.0]);
         assert_eq!(cells[3], [2.0, 0.0, 5.0, 0.0]);
         assert!((y[0] - 2f64.ln()).abs() < 1e-15 && y[1] == 0.0);
+    }
+
+    /// Four columns of text with 40 levels each, multiplied out, are more columns than any file may have.
+    #[test]
+    fn levels_are_not_multiplied_out_without_end() {
+        let line = |i: usize| format!("{i},a{i},b{i},c{i},d{i}\n");
+        let file = format!("y,a,b,c,d\n{}", (0..40).map(line).collect::<String>());
+        let rules = Rules { categorical: Categorical::Auto, ..Rules::default() };
+        let table = read(file.as_bytes(), "t", &rules).unwrap();
+        let levels = |j: usize| match &table.kinds[j] {
+            Kind::Number => Vec::new(),
+            Kind::Levels(levels) => levels.names().iter().cloned().zip(0..).collect(),
+        };
+        let columns = |text: &str| Formula::new(text).unwrap().design(&table, &levels).map(|made| made.len());
+        assert_eq!(columns("y ~ a:b:c - 1"), Ok(64_000));
+        let fault = columns("y ~ a:b + a:b:c:d").unwrap_err();
+        assert_eq!((fault.span, fault.message.contains("more than 1048576 columns")), (16..17, true));
     }
 
     #[test]

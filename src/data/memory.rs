@@ -29,8 +29,13 @@ pub fn free() -> u64 {
 }
 
 /// Bytes that this process has in memory; 0 where the system does not say.
-pub fn resident() -> u64 {
+fn resident() -> u64 {
     read_to_string("/proc/self/statm").ok().and_then(|text| used(&text)).map_or(0, |(_, resident)| resident)
+}
+
+/// Bytes that this process may have in all: what it has, and what is [`free`], but no more than is allowed.
+pub fn most() -> u64 {
+    free().saturating_add(resident()).min(ALLOWED.load(Ordering::Relaxed))
 }
 
 /// So many cells fit into the free memory.

@@ -4,7 +4,7 @@ mod arff;
 mod decimal;
 pub mod design;
 pub mod files;
-mod formula;
+pub mod formula;
 mod idx;
 pub mod incoming;
 pub mod memory;

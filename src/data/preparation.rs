@@ -123,6 +123,19 @@ fn is_one(unit: &f64) -> bool {
 }
 
 impl Preparation {
+    /// As a run keeps it; `None` for a text of another version, and for one that names columns and levels that it has not.
+    pub fn of_text(text: &str) -> Option<Preparation> {
+        let found: Preparation = serde_json::from_str(text).ok()?;
+        let levels = |input: usize| Some(found.inputs.get(input)?.levels.as_ref().map_or(0, Vec::len));
+        let is_there = |&(input, level): &(usize, Option<usize>)| {
+            levels(input).is_some_and(|count| level.is_none_or(|level| level < count))
+        };
+        let holds =
+            |column: &Column| is_there(&(column.input, column.level)) && column.times.iter().all(is_there);
+        let known = (1..=VERSION).contains(&found.version) && !found.rounds.is_empty();
+        (known && found.rounds.iter().flatten().all(holds)).then_some(found)
+    }
+
     /// Of columns that are the model's as they stand.
     pub fn plain(columns: &[String], classes: Vec<String>) -> Preparation {
         let input = |name: &String| InputColumn { name: name.clone(), levels: None, made: false };

@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2};
 
 use crate::config::{Document, printable};
 use crate::data::Dataset;
-use crate::data::preparation::{Preparation, VERSION};
+use crate::data::preparation::Preparation;
 use crate::data::prepare::StandardiseBy;
 use crate::error::{Error, Result};
 use crate::experiment::{DataConfig, Experiment};
@@ -117,11 +117,8 @@ pub fn preparation(run: &Path) -> Result<Preparation> {
     }
     let file = store::file_of(run, store::PREPARATION)?;
     let text = std::fs::read_to_string(&file).map_err(|e| in_run(run, &e.to_string()))?;
-    let known = |p: &Preparation| (1..=VERSION).contains(&p.version) && !p.rounds.is_empty();
-    serde_json::from_str(&text)
-        .ok()
-        .filter(known)
-        .ok_or_else(|| in_run(run, "its preparation.json is not one that this version of npl knows"))
+    let unknown = || in_run(run, "its preparation.json is not one that this version of npl knows");
+    Preparation::of_text(&text).ok_or_else(unknown)
 }
 
 /// That e^β is a ratio: of odds or of rates, where the expectation of the response is no line.

@@ -195,8 +195,8 @@ impl Run<'_> {
             match error {
                 // The reader has seen enough: it wants no more of it.
                 Error::ClosedPipe => keeper.forget(),
-                // The first error is the one to tell.
-                _ => drop(keeper.write()),
+                // The first error is the one to tell. There is no finished run to add draws to.
+                _ => keeper.last(drop),
             }
             folder.sweep();
         }

@@ -40,6 +40,8 @@ impl Summary {
         values.sort_unstable_by(f64::total_cmp);
         let n = values.len() as f64;
         let (mean, sd) = (mean(&values), sd(&values));
+        // One draw has no spread, and nothing is known of its errors.
+        let known = if n > 1.0 { 1.0 } else { f64::NAN };
         let fourth = values.iter().map(|v| (v - mean).powi(4)).sum::<f64>() / n;
         let variance = sd * sd;
         Summary {
@@ -52,9 +54,9 @@ impl Summary {
             mcse_sd: if sd > 0.0 {
                 ((fourth - variance * variance).max(0.0) / n).sqrt() / (2.0 * sd)
             } else {
-                0.0
+                0.0 * known
             },
-            mcse_quantiles: QUANTILES.map(|q| quantile_error(&values, q, n)),
+            mcse_quantiles: QUANTILES.map(|q| quantile_error(&values, q, n) * known),
             convergence: None,
         }
     }
@@ -138,7 +140,7 @@ impl Summary {
         self
     }
 
-    /// `summary.csv`.
+    /// `summary.csv`. What a single draw does not tell, its standard deviation and all errors, is left empty.
     pub fn table(summaries: &[Summary]) -> String {
         let labels = ["q2.5", "q10", "q50", "q90", "q97.5"];
         let errors = labels.map(|l| format!("mcse_{l}"));
@@ -156,7 +158,9 @@ impl Summary {
         let numbers = [self.mean, self.sd].into_iter().chain(self.quantiles);
         let errors = [self.mcse_mean, self.mcse_sd].into_iter().chain(self.mcse_quantiles);
         let convergence = self.convergence.iter().flat_map(|c| [c.rhat, c.ess_bulk, c.ess_tail]);
-        let cells: Vec<String> = numbers.chain(errors).chain(convergence).map(|v| format!("{v:?}")).collect();
+        let single = self.sd.is_nan() && !self.mean.is_nan();
+        let cell = |v: f64| if single && v.is_nan() { String::new() } else { format!("{v:?}") };
+        let cells: Vec<String> = numbers.chain(errors).chain(convergence).map(cell).collect();
         format!("{},{}", quoted(&self.parameter), cells.join(","))
     }
 }
@@ -194,6 +198,14 @@ fn quantile_error(sorted: &[f64], q: f64, size: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_draw_has_neither_spread_nor_errors() {
+        let table = Summary::table(&[Summary::of("x", vec![1.5])]);
+        assert_eq!(table.lines().nth(1), Some("x,1.5,,1.5,1.5,1.5,1.5,1.5,,,,,,,"));
+        let table = Summary::table(&[Summary::of("x", vec![1.5, 1.5])]);
+        assert_eq!(table.lines().nth(1), Some("x,1.5,0.0,1.5,1.5,1.5,1.5,1.5,0.0,0.0,0.0,0.0,0.0,0.0,0.0"));
+    }
 
     #[test]
     fn weights_stand_for_repeated_draws() {

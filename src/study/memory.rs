@@ -1,7 +1,7 @@
 //! What a run will need of the memory, before any draw is made.
 
 use super::{Study, Trial};
-use crate::data::memory::{bytes, free, resident};
+use crate::data::memory::{bytes, most};
 use crate::error::{Error, Result};
 use crate::samples::STRIP;
 
@@ -41,7 +41,7 @@ impl Need {
 
     /// That it fits into what the machine, a limit on this process or `--max-memory` leaves.
     pub fn fits(&self, threads: usize) -> Result<()> {
-        let allowed = (free() + resident()) as f64;
+        let allowed = most() as f64;
         if self.total() <= allowed {
             return Ok(());
         }

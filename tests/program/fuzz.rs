@@ -3,6 +3,7 @@
 //! for as long with each target. What brings one down is kept in the corpus of its target, and tried ever after.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +12,22 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use ndarray::Array2;
 use npl::bytes::Bytes;
 use npl::config::Document;
+use npl::data::formula::Formula;
+use npl::data::incoming::Incoming;
+use npl::data::preparation::{InputColumn, Preparation};
 use npl::data::table::{Kind, Table};
 use npl::data::text::{self, Categorical, Rules, Syntax};
 use npl::data::{Format, read};
 use npl::experiment::Experiment;
+use npl::expression::{
+    Columns, Compiler, Fault, Leaf, Meaning, Point, Prepared, Program, Scope, Weighted, in_lines, parse,
+};
+use npl::kernel::Panel;
 use npl::run::Chunk;
-use npl::store::Part;
+use npl::store::{self, Part};
 use sha2::{Digest, Sha256};
 
 use crate::tempfile::tempdir;
@@ -137,9 +146,169 @@ fn contents(part: &Part) {
     }
 }
 
-/// A target for each kind of file that strangers write.
-const TARGETS: &[(&str, Target)] =
-    &[("config", config), ("csv", csv), ("arff", arff), ("idx", idx), ("gzip", gzip), ("part", part)];
+/// Rows that expressions and formulas are tried on: three numbers, of which the last is the code of a text.
+struct Cells;
+
+impl Columns for Cells {
+    fn n(&self) -> usize {
+        9
+    }
+
+    fn cell(&self, i: usize, j: usize) -> f64 {
+        if j == 2 { (i % 3) as f64 } else { (i as f64 - 4.0) * [0.5, -1e3][j] }
+    }
+}
+
+/// A place in a text that people are pointed to: within it, and with a reason that a terminal can show.
+fn points(fault: &Fault, text: &str) -> bool {
+    let length = text.chars().count();
+    assert!(fault.span.start <= fault.span.end && fault.span.end <= length + 1, "{fault:?} in {text:?}");
+    assert!(!fault.message.is_empty() && fault.message.len() < 4_000, "{fault:?}");
+    false
+}
+
+/// An expression with a meaning is a number in every row, the same each time, and has derivatives to add.
+fn expression(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let node = match parse(text) {
+        Ok(node) => node,
+        Err(fault) => return points(&fault, text),
+    };
+    let levels = ["x", "y", "z"].map(String::from).to_vec();
+    let names = [
+        ("a", Meaning::Number(Leaf::Column(0))),
+        ("b", Meaning::Number(Leaf::Column(1))),
+        ("word", Meaning::Text(Leaf::Column(2), levels)),
+        ("x", Meaning::Vector((0..2).map(Leaf::Column).collect())),
+        ("s", Meaning::Number(Leaf::Parameter(0))),
+        ("beta", Meaning::Vector((1..3).map(Leaf::Parameter).collect())),
+        ("both", Meaning::Two("a column and a parameter".into())),
+    ];
+    let names = names.into_iter().map(|(name, meaning)| (name.to_owned(), meaning)).collect();
+    let scope = Scope { names, covariates: vec![0, 1], known: "a column or a parameter", hints: Vec::new() };
+    let mut compiler = Compiler::new(&scope);
+    let root = match compiler.scalar(&node) {
+        Ok(root) => root,
+        Err(fault) => return points(&fault, text),
+    };
+    let program = Program::new(compiler.tape, vec![root]);
+    let cells = Array2::from_shape_fn((Cells.n(), 2), |(i, j)| Cells.cell(i, j));
+    let panel = Panel::new(cells.view());
+    let rows = Prepared::new(&program, &Cells, Some(&panel));
+    let theta = [0.7, -1.5, 1e3];
+    let value = || {
+        let mut out = vec![0.0; Cells.n()];
+        program.each_row(0, &theta, &rows, &mut out);
+        out.into_iter().map(f64::to_bits).collect::<Vec<u64>>()
+    };
+    assert_eq!(value(), value(), "{text}");
+    let weights = in_lines(&[1.0 / 9.0; 9]);
+    let on = vec![Weighted { rows: &rows, weights: &weights }];
+    let mut gradients = vec![vec![0.0; theta.len()]];
+    let sums = program.add(&[Point { theta: &theta, on }], 1.0, &mut gradients);
+    assert_eq!((sums.len(), gradients[0].len()), (1, theta.len()));
+    program.kinks();
+    true
+}
+
+/// A formula that is understood makes columns of columns that are there, no two alike.
+fn formula(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let formula = match Formula::new(text) {
+        Ok(formula) => formula,
+        Err(fault) => return points(&fault, text),
+    };
+    let file = "y,age,hours,sex,region\n1,2,10,m,south\n0,3,20,f,north\n1,5,40,m,east\n0,7,30,f,south\n";
+    let table = text::read(file.as_bytes(), "f.dat", &rules(Syntax::Delimited(b','))).unwrap();
+    let levels = |j: usize| match &table.kinds[j] {
+        Kind::Number => Vec::new(),
+        Kind::Levels(levels) => levels.names().iter().cloned().zip(0..).collect::<Vec<_>>(),
+    };
+    let design = match formula.design(&table, &levels) {
+        Ok(design) => design,
+        Err(fault) => return points(&fault, text),
+    };
+    let mut known = HashSet::new();
+    for column in &design {
+        assert!(known.insert(&column.name), "{} is there twice", column.name);
+        for &(j, level) in &column.parts {
+            assert!(level.map_or(table.kinds[j] == Kind::Number, |level| level < levels(j).len()), "{text}");
+        }
+    }
+    true
+}
+
+/// A manifest is as it was sealed, or refused; sealed anew, what it says may still be anything.
+fn manifest(bytes: &[u8]) -> bool {
+    let folder = tempdir().unwrap();
+    let accepted = |text: &[u8]| {
+        fs::write(folder.path().join("manifest.json"), text).unwrap();
+        let manifest = match store::read_manifest(folder.path()) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                let message = error.to_string();
+                assert!(message.contains("manifest.json") && !message.contains('\u{1b}'), "{message:?}");
+                return false;
+            }
+        };
+        for name in manifest.outputs.keys() {
+            let damage = store::damage(folder.path(), &manifest, name);
+            assert!(damage.is_some_and(|why| !why.contains('\u{1b}')));
+        }
+        // Whatever it says, draws are in its own folder.
+        let draws = store::samples_of(folder.path());
+        assert!(draws.is_err() || draws.is_ok_and(|path| path.parent() == Some(folder.path())));
+        true
+    };
+    let found = accepted(bytes);
+    if found {
+        let mut other = bytes.to_vec();
+        other[bytes.len() / 2] ^= 1;
+        assert!(!accepted(&other) || store::sealed(&String::from_utf8_lossy(bytes)).is_none());
+    }
+    if let Ok(tree @ serde_json::Value::Object(_)) = serde_json::from_slice(bytes) {
+        accepted(store::seal(&tree).as_bytes());
+    }
+    found
+}
+
+/// How rows are prepared: accepted, any rows can be, or are refused by their file.
+fn preparation(bytes: &[u8]) -> bool {
+    let Some(preparation) = std::str::from_utf8(bytes).ok().and_then(Preparation::of_text) else {
+        return false;
+    };
+    let name = |input: &InputColumn| input.name.clone();
+    let names: Vec<String> = preparation.inputs.iter().map(name).chain(["y".to_owned()]).collect();
+    for cell in ["1.5", "m", "", "1e999"] {
+        let line = vec![cell; names.len()].join(",");
+        let file = format!("{}\n{line}\n1\n", names.join(","));
+        for round in [0, 1, 7] {
+            let rules = rules(Syntax::Delimited(b','));
+            let Ok(mut rows) = Incoming::new(file.as_bytes(), "f.dat", &rules, &preparation, round, &[])
+            else {
+                continue;
+            };
+            while let Ok(Some(rows)) = rows.next(1) {
+                assert_eq!(rows.data.d(), preparation.columns(round).len());
+            }
+        }
+    }
+    true
+}
+
+/// A target for each kind of file, or of text within one, that strangers write.
+const TARGETS: &[(&str, Target)] = &[
+    ("config", config),
+    ("csv", csv),
+    ("arff", arff),
+    ("idx", idx),
+    ("gzip", gzip),
+    ("part", part),
+    ("expression", expression),
+    ("formula", formula),
+    ("manifest", manifest),
+    ("preparation", preparation),
+];
 
 fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
@@ -301,4 +470,24 @@ fn compressed_files_are_read_or_refused() {
 #[test]
 fn parts_are_as_they_were_written_or_none() {
     fuzz("part");
+}
+
+#[test]
+fn expressions_are_understood_or_refused() {
+    fuzz("expression");
+}
+
+#[test]
+fn formulas_are_understood_or_refused() {
+    fuzz("formula");
+}
+
+#[test]
+fn manifests_are_as_they_were_sealed_or_refused() {
+    fuzz("manifest");
+}
+
+#[test]
+fn preparations_prepare_any_row_or_are_refused() {
+    fuzz("preparation");
 }

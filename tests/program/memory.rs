@@ -110,6 +110,9 @@ fn a_run_that_would_need_too_much_is_refused_with_numbers() {
     assert!(!place.exists("runs"), "refused before anything is written");
     let said = place.ok(&["check", "e.toml", "--max-memory", "18M"]).stdout;
     assert!(said.contains("more than is allowed or free"), "{said}");
+    // The program itself is more than that.
+    let ended = place.npl(&["run", "e.toml", "--set", "data.simulate.normal.n=10", "--max-memory", "1M"]);
+    refused(&place, "--max-memory 1M", &ended, &["needs about 10.", "and 1.0 MB are allowed"]);
     place.ok(&["run", "e.toml", "--max-memory", "2G"]);
 }
 
