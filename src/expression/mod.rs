@@ -23,7 +23,7 @@ pub use lexer::{Span, Word};
 pub use parser::{Kind, Node, Operator, Parser, parse};
 pub use prepared::{Columns, Prepared, in_lines};
 pub use program::Program;
-pub use second::{Input, Second};
+pub use second::{At, Input, Second};
 pub use separate::Separate;
 pub use tape::{Id, Leaf, Tape};
 

@@ -24,6 +24,37 @@ pub enum Input {
     Margin(usize),
 }
 
+/// Where second derivatives are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum At<'a> {
+    Here(&'a [f64]),
+    /// In the mean of the way from θ = 0. Of a margin alone that is the slope of the chord of ∂l/∂η: far from the minimum of a convex
+    /// loss, whose bend vanishes far out, it tells how far to go where the bend itself does not.
+    FromZero(&'a [f64]),
+}
+
+/// Gauss and Legendre's places and shares between 0 and 1.
+const PLACES: [[f64; 2]; 5] = [
+    [0.046_910_077_030_668, 0.118_463_442_528_094_5],
+    [0.230_765_344_947_158_5, 0.239_314_335_249_683_2],
+    [0.5, 0.284_444_444_444_444_4],
+    [0.769_234_655_052_841_5, 0.239_314_335_249_683_2],
+    [0.953_089_922_969_332, 0.118_463_442_528_094_5],
+];
+
+impl At<'_> {
+    /// Points and their shares; on the way from 0 they crowd near it, where bends are large.
+    fn points(&self) -> Vec<(Vec<f64>, f64)> {
+        let at = |theta: &[f64], [s, share]: [f64; 2]| {
+            (theta.iter().map(|t| s * s * t).collect::<Vec<f64>>(), 2.0 * s * share)
+        };
+        match self {
+            At::Here(theta) => vec![(theta.to_vec(), 1.0)],
+            At::FromZero(theta) => PLACES.iter().map(|place| at(theta, *place)).collect(),
+        }
+    }
+}
+
 /// The second derivatives of the first number of a program by the inputs of its rows.
 #[derive(Clone, Debug)]
 pub struct Second {
@@ -57,35 +88,52 @@ impl Second {
         self.inputs.iter().any(|input| matches!(input, Input::Margin(_)))
     }
 
-    /// The curvatures of every tile of rows, up to a line: its first line, how many there are, and the numbers of every pair.
+    /// The curvatures of every tile of rows, up to a line: its first line, and the numbers of every pair, at a point or in the mean of
+    /// some.
     fn visit(
         &self,
-        theta: &[f64],
+        points: &[(Vec<f64>, f64)],
         rows: &Prepared,
         lines: usize,
-        mut see: impl FnMut(usize, usize, &[Operand]),
+        mut see: impl FnMut(usize, &mut [Vec<Line>]),
     ) {
         let (program, level) = (&self.program, Level::current());
-        let numbers = Numbers::new(program, level, &[theta]);
-        let mut seat = Seat::new(program, &numbers, 0);
+        let thetas: Vec<&[f64]> = points.iter().map(|(theta, _)| &theta[..]).collect();
+        let numbers = Numbers::new(program, level, &thetas);
+        let mut seats: Vec<Seat> = (0..points.len()).map(|s| Seat::new(program, &numbers, s)).collect();
         let mut buffers = Buffers::new(program);
+        let mut means = vec![Vec::new(); self.pairs.len()];
+        let mut here = vec![Line::default(); TILE];
         for tile in tiles(rows).take_while(|tile| tile.first < lines) {
-            tile.fill_margins(level, &mut [&mut seat]);
-            tile.forward(program, level, &seat, &mut buffers);
-            let operand = |&id: &Id| tile.operand(program, id, &buffers.values, &seat.splats);
-            let found: Vec<Operand> = program.roots.iter().map(operand).collect();
-            see(tile.first, tile.len, &found);
+            tile.fill_margins(level, &mut seats.iter_mut().collect::<Vec<_>>());
+            for mean in &mut means {
+                mean.clear();
+                mean.resize(tile.len, Line::default());
+            }
+            for (seat, (_, share)) in seats.iter().zip(points) {
+                tile.forward(program, level, seat, &mut buffers);
+                for (&id, mean) in program.roots.iter().zip(&mut means) {
+                    let found = tile.operand(program, id, &buffers.values, &seat.splats);
+                    binary(level, Binary::Mul, found, Operand::all(&Line([*share; LANES])), &mut here[..tile.len]);
+                    for (mean, here) in mean.iter_mut().zip(&here) {
+                        (0..LANES).for_each(|l| mean[l] += here[l]);
+                    }
+                }
+            }
+            see(tile.first, &mut means);
         }
     }
 
     /// Σ w ∂²l/∂θ∂θ over some rows. What `convex` rows would not have is left out of them.
-    pub fn hessian(&self, theta: &[f64], on: &[Weighted], convex: bool) -> Array2<f64> {
-        let mut h = Array2::zeros((theta.len(), theta.len()));
-        on.iter().for_each(|on| self.add_hessian(theta, on, convex, &mut h));
+    pub fn hessian(&self, at: At, on: &[Weighted], convex: bool) -> Array2<f64> {
+        let points = at.points();
+        let p = points[0].0.len();
+        let mut h = Array2::zeros((p, p));
+        on.iter().for_each(|on| self.add_hessian(&points, on, convex, &mut h));
         h
     }
 
-    fn add_hessian(&self, theta: &[f64], on: &Weighted, convex: bool, h: &mut Array2<f64>) {
+    fn add_hessian(&self, points: &[(Vec<f64>, f64)], on: &Weighted, convex: bool, h: &mut Array2<f64>) {
         let (level, lines) = (Level::current(), on.rows.lines);
         let d = on.rows.panel.map_or(0, |panel| panel.d());
         let mut numbers = vec![0.0; self.pairs.len()];
@@ -94,30 +142,25 @@ impl Second {
         let both = |k: usize| matches!(self.kind(k), (Input::Margin(_), Input::Margin(_)));
         let mut v: Vec<Vec<Line>> =
             (0..self.pairs.len()).map(|k| vec![Line::default(); if both(k) { lines } else { 0 }]).collect();
-        let mut clipped = vec![vec![Line::default(); TILE]; self.pairs.len()];
         let mut product = vec![Line::default(); TILE];
-        self.visit(theta, on.rows, usize::MAX, |first, len, found| {
-            let weights = &on.weights[first..first + len];
+        self.visit(points, on.rows, usize::MAX, |first, found| {
             if convex {
-                for (found, out) in found.iter().zip(&mut clipped) {
-                    binary(level, Binary::Max, *found, *found, &mut out[..len]);
-                }
-                self.clip(&mut clipped, len);
+                self.clip(found);
             }
             for (k, found) in found.iter().enumerate() {
-                let of_pair = if convex { Operand::rows(&clipped[k][..len]) } else { *found };
+                let (of_pair, rows) = (Operand::rows(found), first..first + found.len());
+                let weights = &on.weights[rows.clone()];
                 match self.kind(k) {
                     (Input::Parameter(_), Input::Parameter(_)) => {
                         numbers[k] += weighted_sum(level, weights, of_pair);
                     }
                     (Input::Margin(_), Input::Margin(_)) => {
-                        let out = &mut v[k][first..first + len];
-                        binary(level, Binary::Mul, Operand::rows(weights), of_pair, out);
+                        binary(level, Binary::Mul, Operand::rows(weights), of_pair, &mut v[k][rows]);
                     }
                     _ => {
-                        let (Some(panel), out) = (on.rows.panel, &mut product[..len]) else { continue };
+                        let (Some(panel), out) = (on.rows.panel, &mut product[..found.len()]) else { continue };
                         binary(level, Binary::Mul, Operand::rows(weights), of_pair, out);
-                        add_gradients(level, panel, first..first + len, &[out], &mut [&mut sums[k]]);
+                        add_gradients(level, panel, rows, &[out], &mut [&mut sums[k]]);
                     }
                 }
             }
@@ -129,7 +172,12 @@ impl Second {
         });
         for k in 0..self.pairs.len() {
             match self.kind(k) {
-                (Input::Parameter(i), Input::Parameter(j)) => add(h, i, j, numbers[k]),
+                (Input::Parameter(i), Input::Parameter(j)) => {
+                    h[[i, j]] += numbers[k];
+                    if i != j {
+                        h[[j, i]] += numbers[k];
+                    }
+                }
                 (Input::Margin(m), Input::Parameter(i)) | (Input::Parameter(i), Input::Margin(m)) => {
                     for (j, line) in self.coefficients[m].iter().zip(&sums[k]) {
                         // Both ways round, also where a parameter is a coefficient and stands by itself.
@@ -170,27 +218,24 @@ impl Second {
     }
 
     /// Takes from every row what bends down: a matrix that is not positive by its minors keeps the positive part of its diagonal.
-    fn clip(&self, curvatures: &mut [Vec<Line>], len: usize) {
-        let q = self.inputs.len();
-        let mut of_input = vec![0.0; q];
-        for line in 0..len {
-            for lane in 0..LANES {
-                of_input.fill(0.0);
-                for (k, &(a, b)) in self.pairs.iter().enumerate().filter(|(_, (a, b))| a == b) {
-                    debug_assert_eq!(a, b);
-                    of_input[a] = curvatures[k][line][lane];
-                }
-                let within = |(k, &(a, b)): (usize, &(usize, usize))| {
-                    let v = curvatures[k][line][lane];
-                    v * v <= of_input[a] * of_input[b] * (1.0 + 1e-9)
-                };
-                let positive = of_input.iter().all(|v| *v >= 0.0)
-                    && self.pairs.iter().enumerate().filter(|(_, (a, b))| a != b).all(within);
-                if !positive {
-                    for (k, &(a, b)) in self.pairs.iter().enumerate() {
-                        let value = &mut curvatures[k][line][lane];
-                        *value = if a == b { value.max(0.0) } else { 0.0 };
-                    }
+    fn clip(&self, curvatures: &mut [Vec<Line>]) {
+        let lines = curvatures.first().map_or(0, Vec::len);
+        let mut of_input = vec![0.0; self.inputs.len()];
+        for (line, lane) in (0..lines).flat_map(|line| (0..LANES).map(move |lane| (line, lane))) {
+            of_input.fill(0.0);
+            for (k, &(a, _)) in self.pairs.iter().enumerate().filter(|(_, (a, b))| a == b) {
+                of_input[a] = curvatures[k][line][lane];
+            }
+            let within = |(k, &(a, b)): (usize, &(usize, usize))| {
+                let v = curvatures[k][line][lane];
+                v * v <= of_input[a] * of_input[b] * (1.0 + 1e-9)
+            };
+            let positive = of_input.iter().all(|v| *v >= 0.0)
+                && self.pairs.iter().enumerate().filter(|(_, (a, b))| a != b).all(within);
+            if !positive {
+                for (k, &(a, b)) in self.pairs.iter().enumerate() {
+                    let value = &mut curvatures[k][line][lane];
+                    *value = if a == b { value.max(0.0) } else { 0.0 };
                 }
             }
         }
@@ -198,14 +243,11 @@ impl Second {
 
     /// The curvatures of every row, pair by pair.
     pub fn each_row(&self, theta: &[f64], rows: &Prepared, mut see: impl FnMut(usize, &[f64])) {
-        let mut lines = vec![vec![Line::default(); TILE]; self.pairs.len()];
         let mut of_row = vec![0.0; self.pairs.len()];
-        self.visit(theta, rows, usize::MAX, |first, len, found| {
-            for (found, out) in found.iter().zip(&mut lines) {
-                binary(Level::current(), Binary::Max, *found, *found, &mut out[..len]);
-            }
+        self.visit(&[(theta.to_vec(), 1.0)], rows, usize::MAX, |first, found| {
+            let len = found.first().map_or(0, Vec::len);
             for i in 0..(len * LANES).min(rows.n - first * LANES) {
-                of_row.iter_mut().zip(&lines).for_each(|(v, lines)| *v = lines[i / LANES][i % LANES]);
+                of_row.iter_mut().zip(&*found).for_each(|(v, lines)| *v = lines[i / LANES][i % LANES]);
                 see(first * LANES + i, &of_row);
             }
         });
@@ -214,12 +256,12 @@ impl Second {
     /// Σ w ∂²l/∂η² of all margins over the first rows, some lines of them.
     pub fn of_margins(&self, theta: &[f64], on: &Weighted, lines: usize) -> f64 {
         let mut total = 0.0;
-        self.visit(theta, on.rows, lines, |first, len, found| {
-            let weights = &on.weights[first..first + len];
+        self.visit(&[(theta.to_vec(), 1.0)], on.rows, lines, |first, found| {
             for (k, found) in found.iter().enumerate() {
                 let (a, b) = self.pairs[k];
                 if a == b && matches!(self.inputs[a], Input::Margin(_)) {
-                    total += weighted_sum(Level::current(), weights, *found);
+                    let weights = &on.weights[first..first + found.len()];
+                    total += weighted_sum(Level::current(), weights, Operand::rows(found));
                 }
             }
         });
@@ -237,13 +279,6 @@ impl Second {
                 }
             }
         }
-    }
-}
-
-fn add(h: &mut Array2<f64>, i: usize, j: usize, value: f64) {
-    h[[i, j]] += value;
-    if i != j {
-        h[[j, i]] += value;
     }
 }
 

@@ -213,7 +213,7 @@ fn second_derivatives_are_derivatives_of_the_gradient() {
         let rows = rows(300);
         let (prepared, curved) = (prepare(&program, &rows), prepare(second.program(), &rows));
         let weights = in_lines(&(0..300).map(|i| 0.002 + 0.001 * noise(i + 7).abs()).collect::<Vec<_>>());
-        let h = second.hessian(&THETA, &[Weighted { rows: &curved, weights: &weights }], false);
+        let h = second.hessian(At::Here(&THETA), &[Weighted { rows: &curved, weights: &weights }], false);
         let gradient = |theta: &[f64]| {
             let mut by_theta = [vec![0.0; 7]];
             let on = vec![Weighted { rows: &prepared, weights: &weights }];

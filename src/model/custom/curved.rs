@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView2};
 
 use super::{Custom, OnMeasures, prepare};
 use crate::data::Dataset;
-use crate::expression::{Input, Point, Prepared, Program, Second, Separate, Weighted, in_lines};
+use crate::expression::{At, Input, Point, Prepared, Program, Second, Separate, Weighted, in_lines};
 use crate::kernel::{LANES, Level, Line};
 use crate::linalg::Cholesky;
 use crate::math::{dot, largest};
@@ -115,7 +115,7 @@ impl Shared {
             (values[0], gradients.remove(0))
         };
         let whole = |u: &[f64]| {
-            let mut h = objective.hessian_of_rows(0, u);
+            let mut h = objective.hessian_of_rows(0, u, false);
             objective.diagonal(u, |_, [_, bend]| bend).into_iter().for_each(|(k, bend)| h[[k, k]] += bend);
             h
         };
@@ -128,20 +128,20 @@ impl Shared {
             h.diag_mut().mapv_inplace(|v| v + 1e-9 * largest);
             Cholesky::new(&h)
         };
-        let first = objective.hessian_of_rows(0, &start);
+        let first = objective.hessian_of_rows(0, &start, false);
         let mean = objective.mean_of_margins(0, &start);
         let far = above(&first, &start).filter(|_| curvature.second.has_margins() && mean > 0.0);
         let leverages = match &far {
             Some(factor) => objective.leverages(&start, factor),
-            None => objective.leverages(&u, &above(&objective.hessian_of_rows(0, &u), &u)?),
+            None => objective.leverages(&u, &above(&objective.hessian_of_rows(0, &u, false), &u)?),
         };
         let hard = (largest(&leverages) > LEVERAGE).then(|| Hard::new(&leverages, data));
         let alike = hard.is_none() && 2.0 * p as f64 <= ALIKE * data.mass();
         // All rows but the hard ones.
         let mut shared = Shared { far: None, fit: Vec::new(), alike, hard };
         let objective = Objective::new(loss, curvature, transform, Some(&shared), &[&f]);
-        let easy = objective.own(0, &u);
-        let easy_far = far.map(|_| (lower(objective.hessian_of_rows(0, &start).view()), mean));
+        let easy = objective.own(0, &u, false);
+        let easy_far = far.map(|_| (lower(objective.hessian_of_rows(0, &start, false).view()), mean));
         (shared.fit, shared.far) = (easy?, easy_far);
         Some(shared)
     }
@@ -279,7 +279,7 @@ impl<'a> Objective<'a> {
     }
 
     /// The Hessian of all rows but the hard ones, and of what is left of the penalty.
-    fn hessian_of_rows(&self, search: usize, u: &[f64]) -> Array2<f64> {
+    fn hessian_of_rows(&self, search: usize, u: &[f64], far: bool) -> Array2<f64> {
         let theta = self.transform.constrain(u).0;
         let parts = &self.on.searches[search];
         let weights: Vec<Vec<Line>> = (0..parts.len()).map(|k| self.easy_weights(search, k)).collect();
@@ -290,12 +290,17 @@ impl<'a> Objective<'a> {
             };
             parts.iter().zip(weights.iter().map(Vec::as_slice)).map(weighted).collect()
         };
-        let mut h = self.of.second.hessian(&theta, &on(Self::second_rows), false);
+        let mut h = self.of.second.hessian(self.place(&theta, far), &on(Self::second_rows), false);
         if !self.of.whole {
             h = h + self.rest_of_penalty(&theta);
         }
         let first = on(|objective, place| &objective.on.rows[place].1);
         self.in_coordinates(h, u, || Point { theta: &theta, on: first })
+    }
+
+    /// Where the bends of rows are taken: far from the minimum on the way from 0, if coordinates are those of rows.
+    fn place<'t>(&self, theta: &'t [f64], far: bool) -> At<'t> {
+        if far && self.real { At::FromZero(theta) } else { At::Here(theta) }
     }
 
     /// Differences of exact gradients, of parameters alone.
@@ -407,8 +412,8 @@ impl<'a> Objective<'a> {
     }
 
     /// A of a search at a point, raised until it is positive definite with the penalty; `None` if it is not finite.
-    fn own(&self, search: usize, u: &[f64]) -> Option<Vec<f64>> {
-        let h = self.hessian_of_rows(search, u);
+    fn own(&self, search: usize, u: &[f64], far: bool) -> Option<Vec<f64>> {
+        let h = self.hessian_of_rows(search, u, far);
         if h.iter().any(|h| !h.is_finite()) {
             return None;
         }
@@ -498,15 +503,18 @@ impl Curved for Objective<'_> {
             }
             (Need::Start, None) => shared.fit.clone(),
             (Need::Near, _) if shared.alike => shared.fit.clone(),
-            _ => self.own(search, u).unwrap_or_else(|| shared.fit.clone()),
+            _ => {
+                let far = matches!(need, Need::Anew { far: true });
+                self.own(search, u, far).unwrap_or_else(|| shared.fit.clone())
+            }
         }
     }
 
-    fn known_hessian(&self, search: usize, u: &[f64], _far: bool) -> Option<Vec<f64>> {
+    fn known_hessian(&self, search: usize, u: &[f64], far: bool) -> Option<Vec<f64>> {
         let hard = self.hard.as_ref()?;
         let theta = self.transform.constrain(u).0;
         let weights = &hard.weights[search];
-        let h = self.of.second.hessian(&theta, &[Weighted { rows: &hard.second, weights }], true);
+        let h = self.of.second.hessian(self.place(&theta, far), &[Weighted { rows: &hard.second, weights }], true);
         let on = vec![Weighted { rows: &hard.first, weights }];
         Some(lower(self.in_coordinates(h, u, || Point { theta: &theta, on }).view()))
     }
