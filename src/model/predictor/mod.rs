@@ -128,6 +128,11 @@ pub trait Law: Clone + Send + Sync + 'static {
         None
     }
 
+    /// Counts vary no more than Poisson's at φ, where they may.
+    fn is_undispersed(&self, _phi: &[f64]) -> bool {
+        false
+    }
+
     /// What else the data must have for φ to have a minimum.
     fn wants(&self, _train: &Dataset) -> Option<Complaint> {
         None
@@ -435,6 +440,10 @@ impl<L: Law> Model for Predictor<L> {
 
     fn flaws(&self, train: &Dataset) -> Option<Vec<Complaint>> {
         self.flaws_of(train)
+    }
+
+    fn is_undispersed(&self, theta: &[f64]) -> bool {
+        self.law.is_undispersed(self.phi(theta))
     }
 
     fn is_likelihood(&self) -> bool {
