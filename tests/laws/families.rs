@@ -399,7 +399,7 @@ fn counts_that_vary_too_little_are_noticed() {
         let rows: String = (0..60).map(|i| format!("{},{}\n", (i * 7) % 11, count(i))).collect();
         std::fs::write(file.path(), format!("a,y\n{rows}")).unwrap();
         let trial = trial(&format!(
-            "name = \"t\"\nseed = 1\n[data]\ntrain = {:?}\ntarget = \"y\"\n[model.negative_binomial]\npenalty = \"none\"\n",
+            "name = \"t\"\nseed = 1\nsampler.B = 40\n[data]\ntrain = {:?}\ntarget = \"y\"\n[model.negative_binomial]\npenalty = \"none\"\n",
             file.path().display().to_string()
         ));
         let mut found = 0;
