@@ -52,9 +52,14 @@ impl Cholesky {
         2.0 * self.0.diag().iter().map(|l| libm::log(*l)).sum::<f64>()
     }
 
+    /// L⁻¹ b with A = L Lᵀ.
+    pub fn half(&self, b: &[f64]) -> Vec<f64> {
+        pure::forward(&self.0, b)
+    }
+
     /// bᵀ A⁻¹ b.
     pub fn inverse_square(&self, b: &[f64]) -> f64 {
-        let half = pure::forward(&self.0, b);
+        let half = self.half(b);
         dot(&half, &half)
     }
 }

@@ -127,6 +127,9 @@ pub struct Diagnostics {
     pub max_gradient: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collapse: Option<CollapseShares>,
+    /// Draws whose dispersion cannot be told from 0, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undispersed: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<Adequacy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,6 +211,7 @@ bytes!(Diagnostics {
     max_iterations,
     max_gradient,
     collapse,
+    undispersed,
     restarts,
     chains,
     advi,
@@ -296,6 +300,7 @@ pub struct DiagnosticsSum {
     judged: usize,
     at_floor: usize,
     narrow: usize,
+    undispersed: usize,
     restarts: AdequacySum,
     /// Of mini-batches: draws that were looked at, squares of their distances, and the largest.
     looked_at: usize,
@@ -315,6 +320,7 @@ impl Default for DiagnosticsSum {
             judged: 0,
             at_floor: 0,
             narrow: 0,
+            undispersed: 0,
             restarts: AdequacySum::default(),
             looked_at: 0,
             squares: 0.0,
@@ -332,6 +338,7 @@ bytes!(DiagnosticsSum {
     judged,
     at_floor,
     narrow,
+    undispersed,
     restarts,
     looked_at,
     squares,
@@ -360,6 +367,7 @@ impl DiagnosticsSum {
             self.squares += distance * distance;
             self.farthest = self.farthest.max(distance);
         }
+        self.undispersed += usize::from(model.is_undispersed(&minimum.theta));
     }
 
     /// Adds a draw that no search has found: a prior keeps it from the singularities of a likelihood.
@@ -382,6 +390,7 @@ impl DiagnosticsSum {
         self.judged += next.judged;
         self.at_floor += next.at_floor;
         self.narrow += next.narrow;
+        self.undispersed += next.undispersed;
         self.restarts.fold(&next.restarts);
         self.looked_at += next.looked_at;
         self.squares += next.squares;
@@ -397,6 +406,7 @@ impl DiagnosticsSum {
             max_gradient: (!self.max_gradient.is_nan()).then_some(self.max_gradient),
             collapse: (self.judged > 0)
                 .then(|| CollapseShares { at_floor: share(self.at_floor), narrow: share(self.narrow) }),
+            undispersed: (self.undispersed > 0).then_some(self.undispersed),
             restarts: self.restarts.mean(),
             chains: None,
             advi: None,

@@ -75,6 +75,19 @@ fn logistic_regression_can_be_written() {
     agree(&draws(&file, data, named), &theirs, 1e-8);
 }
 
+#[test]
+fn linear_regression_can_be_written() {
+    let file = rows(300);
+    let data = "columns = [\"a\", \"b\"]\ntarget = \"r\"";
+    let custom = |rest: &str| draws(&file, data, &format!("{BETA}{rest}"));
+    let least = draws(&file, data, "[model.linear]\npenalty = \"none\"");
+    agree(&custom("loss = \"sq(y - intercept - dot(beta, x))\""), &least, 1e-8);
+    let normal = "[model.custom]\nparameters = { beta = { real = \"x\" }, intercept = { real = 1 }, sigma = { positive = 1 } }\n\
+                  loss = \"-normal_lpdf(y, intercept + dot(beta, x), sigma)\"\npenalty = \"sum(sq(beta))/2\"\ngamma = 0.02\n";
+    let ridge = "[model.linear]\nsigma = \"estimated\"\npenalty = \"ridge\"\ngamma = 0.02";
+    agree(&draws(&file, data, normal), &draws(&file, data, ridge), 1e-8);
+}
+
 /// The normal equations of every draw.
 #[test]
 fn least_squares_solve_their_normal_equations() {
