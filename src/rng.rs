@@ -44,6 +44,8 @@ pub enum Purpose {
     Prediction = 13,
     /// The weight of a penalty in a draw.
     PenaltyWeight = 16,
+    /// A draw by the law of its parameters.
+    Law = 18,
 }
 
 impl Purpose {

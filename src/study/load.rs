@@ -47,6 +47,8 @@ pub struct Sources {
     shape: Shape,
     /// Columns of text by their names.
     categorical: Vec<String>,
+    /// Identical rows are one where at most one of so many is left.
+    pays: usize,
 }
 
 /// What the rows of a repeat are made of.
@@ -66,8 +68,10 @@ impl Sources {
         let config = &experiment.data;
         let shape = Shape::new(&config.derive, config.filter.as_deref(), config.formula.as_deref());
         let shape = shape.unwrap_or_else(|_| unreachable!("checked with the experiment"));
+        // A closed form is hardly more than its weights, and those of rows that stand for several cost more.
+        let pays = if experiment.model.is_closed_form() { 32 } else { 2 };
         let mut sources =
-            Sources { recipe: recipe_of(experiment, config, &shape), shape, ..Sources::default() };
+            Sources { recipe: recipe_of(experiment, config, &shape), shape, pays, ..Sources::default() };
         if let Some(CategoricalConfig::Columns(columns)) = &config.categorical {
             sources.categorical.clone_from(columns);
         }
@@ -114,8 +118,12 @@ impl Sources {
                 }
                 Some(_) => Source::Split(Box::new(train)),
                 None => {
-                    let preparation = sources.preparation_of(train.clone().head(config.rows));
-                    let rows = sources.finish(train, test.map(|t| t.head(config.test_rows)), config.rows);
+                    let cut = config.rows.filter(|&rows| rows < train.n());
+                    let preparation = match cut {
+                        Some(_) => sources.preparation_of(&train.clone().head(cut)),
+                        None => sources.preparation_of(&train),
+                    };
+                    let rows = sources.finish(train, test.map(|t| t.head(config.test_rows)), config);
                     Source::Fixed(rows.map_err(in_files)?, Box::new(preparation))
                 }
             };
@@ -243,13 +251,25 @@ impl Sources {
     }
 
     /// Prepares the first `rows` training rows, and the test rows by them.
-    fn finish(&self, train: Frame, test: Option<Frame>, rows: Option<usize>) -> Result<Rows> {
+    fn finish(&self, train: Frame, test: Option<Frame>, config: &DataConfig) -> Result<Rows> {
+        let rows = config.rows;
         let all =
             if rows == Some(0) { Some(prepare::finish(train.clone(), None, &self.recipe)?.0) } else { None };
         let (train, test) = prepare::finish(train.head(rows), test, &self.recipe)?;
-        let train = Arc::new(train);
+        // Rows whose response is drawn later are not identical yet.
+        let train = Arc::new(if config.response.is_none() { self.collapsed(train, config) } else { train });
         let covariates = all.map_or(train.clone(), Arc::new);
         Ok(Rows { train, test: test.filter(|t| t.n() > 0).map(Arc::new), covariates })
+    }
+
+    /// With identical rows as one, if that is asked for, or pays.
+    fn collapsed(&self, train: Dataset, config: &DataConfig) -> Dataset {
+        let collapsed = match config.collapse {
+            Some(false) => None,
+            Some(true) => train.collapsed(train.n()),
+            None => train.collapsed_if_it_pays(self.pays),
+        };
+        collapsed.unwrap_or(train)
     }
 
     /// Whether the response is one of several classes.
@@ -257,8 +277,8 @@ impl Sources {
         self.recipe.classifies
     }
 
-    fn preparation_of(&self, train: Frame) -> Preparation {
-        let mut preparation = prepare::preparation(&train, &self.recipe);
+    fn preparation_of(&self, train: &Frame) -> Preparation {
+        let mut preparation = prepare::preparation(train, &self.recipe);
         preparation.places.clone_from(&self.places);
         preparation.inputs.iter_mut().for_each(|input| input.made = self.shape.makes(&input.name));
         if let Some(target) = &mut preparation.target {
@@ -274,7 +294,7 @@ impl Sources {
             Source::Fixed(_, preparation) => Some(preparation.as_ref().clone()),
             Source::Split(frame) => {
                 let (train, _) = parts(frame, config, seed);
-                Some(self.preparation_of(frame.split(&train, &[]).0.head(config.rows)))
+                Some(self.preparation_of(&frame.split(&train, &[]).0.head(config.rows)))
             }
         }
     }
@@ -290,7 +310,9 @@ impl Sources {
                 };
                 let test = test.map(|t| cut(t, config.test_rows)).filter(|t| t.n() > 0);
                 let all = (config.rows == Some(0)).then(|| Arc::new(train.clone()));
-                let train = Arc::new(cut(train, config.rows));
+                let train = cut(train, config.rows);
+                let later = config.response.is_some();
+                let train = Arc::new(if later { train } else { self.collapsed(train, config) });
                 Rows { covariates: all.unwrap_or(train.clone()), train, test: test.map(Arc::new) }
             }
             (Source::Simulated, None) => return Err(Error::input("the experiment has no data")),
@@ -298,20 +320,21 @@ impl Sources {
             (Source::Split(frame), _) => {
                 let (train, test) = parts(frame, config, seed);
                 let (train, test) = frame.split(&train, &test);
-                self.finish(train, Some(test.head(config.test_rows)), config.rows)?
+                self.finish(train, Some(test.head(config.test_rows)), config)?
             }
         };
         let Some(response) = &config.response else { return Ok(rows) };
         let mut rng = seed.stream(Purpose::Data, 1, 0);
         let Rows { train, test, covariates } = rows;
         let drawn = |rows: &Dataset, rng: &mut Rng| with_response(rows, response, rng).map(Arc::new);
-        let with = drawn(&train, &mut rng)?;
+        let with = with_response(&train, response, &mut rng)?;
         let test = test.map(|t| drawn(&t, &mut rng)).transpose()?;
-        let covariates = match Arc::ptr_eq(&train, &covariates) {
-            true => with.clone(),
-            false => drawn(&covariates, &mut rng)?,
+        let all = match Arc::ptr_eq(&train, &covariates) {
+            true => None,
+            false => Some(drawn(&covariates, &mut rng)?),
         };
-        Ok(Rows { train: with, test, covariates })
+        let train = Arc::new(self.collapsed(with, config));
+        Ok(Rows { covariates: all.unwrap_or(train.clone()), train, test })
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Study {
     /// The first setting of a path, built for the checks, until it is run.
     first_setting: Mutex<Option<Box<Study>>>,
     derived: Option<Derived>,
+    /// What the data became.
+    notes: Notes,
 }
 
 impl Study {
@@ -65,7 +67,7 @@ impl Study {
         search: SearchPath,
     ) -> Result<Study> {
         experiment.derived = experiment.derived.flat();
-        let inputs = sources.inputs.clone();
+        let (inputs, notes) = (sources.inputs.clone(), sources.notes.clone());
         let (first, settings, first_setting) = (Mutex::default(), Vec::new(), Mutex::default());
         let mut study = Study {
             experiment,
@@ -77,9 +79,11 @@ impl Study {
             settings,
             first_setting,
             derived: None,
+            notes,
         };
         study.record_starts()?;
         let first = study.resolve()?;
+        study.notes.distinct = first.train.collapsed.map(|_| first.train.n());
         study.derived = study.derive(&first)?;
         study.check_data(&first)?;
         *study.kept_first() = Some(Arc::new(first));
@@ -249,7 +253,7 @@ impl Study {
 
     /// What the data became.
     pub fn notes(&self) -> &Notes {
-        &self.sources.notes
+        &self.notes
     }
 
     /// The same, if there were files.
