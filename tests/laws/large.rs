@@ -162,7 +162,8 @@ fn the_law_is_the_default_of_many_rows() {
     for (n, sampler, expected) in
         [(100_000, "", Some(true)), (99_999, "", None), (100_000, "law = false", Some(false))]
     {
-        let toml = with(1, 2, &numbers(n), "header = false", sampler, "[model.median]");
+        let file = numbers(n);
+        let toml = with(1, 2, &file, "header = false", sampler, "[model.median]");
         assert_eq!(study(&toml).experiment.sampler.law, expected, "{n} rows, {sampler}");
     }
 }
