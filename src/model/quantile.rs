@@ -94,7 +94,7 @@ impl Quantile {
             true => Some("pseudo-samples of a prior have no such law: leave [prior] out, or set `alpha = 0`"),
             false => OrderStatistics::lawless(train),
         };
-        Quantile { q, tags, scale, columns, brackets, block, lawless, many: train.n() >= MANY }
+        Quantile { q, tags, scale, columns, brackets, block, lawless, many: train.rows_before() >= MANY }
     }
 
     fn pinballs(&self, theta: &[f64], q: f64, atoms: &Atoms) -> f64 {
