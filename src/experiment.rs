@@ -218,6 +218,11 @@ pub struct DataConfig {
     /// Divide all numbers by this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub divide: Option<Positive>,
+    /// Whether identical training rows become one row that counts for all of them, which changes no law, see docs/large.md. Left out:
+    /// where it pays, that is from 10,000 rows on if no more than half of them are left, and of means, medians and quantiles no
+    /// more than one in 32.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collapse: Option<bool>,
     /// Use only so many training rows, from the first. 0 simulates the prior of θ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<usize>,
@@ -553,6 +558,10 @@ pub struct SamplerConfig {
     /// Stop restarting before R when enough has been seen. Left out: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopRule>,
+    /// Draw by the law of θ instead of weights, where it is known: median and quantiles of one column under the Bayesian bootstrap,
+    /// see docs/large.md. Left out: from 100,000 rows on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<bool>,
     /// Share of draws that may have no minimum (failed, separated, unidentified) before the run counts as failed (exit code
     /// 3).
     #[serde(default = "none_failed")]

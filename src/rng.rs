@@ -46,6 +46,8 @@ pub enum Purpose {
     Batches = 20,
     /// The weight of a penalty in a draw.
     PenaltyWeight = 16,
+    /// A draw by the law of its parameters.
+    Law = 18,
 }
 
 impl Purpose {

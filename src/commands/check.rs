@@ -90,6 +90,10 @@ fn facts(study: &Study, pool: rayon::ThreadPool, shard_minutes: Option<f64>) -> 
             lines.push(format!("time        {said}"));
             total
         }
+        Effort::Sort => {
+            lines.push("time        that of one sort of the data".into());
+            None
+        }
         effort => {
             let (said, total) = conventional_cost(study, &trial, effort)?;
             lines.extend(said);
@@ -138,7 +142,7 @@ fn shards(study: &Study, total: Option<f64>, minutes: f64) -> String {
 fn data(study: &Study, trial: &Trial) -> Vec<String> {
     let (train, notes) = (&trial.train, study.notes());
     let tests = trial.test.as_ref().map_or("no test rows".into(), |t| counted(t.n(), "test row"));
-    let rows = counted(train.n(), "training row");
+    let rows = counted(train.rows_before(), "training row");
     let mut lines = vec![format!("data        {rows} x {}, {tests}", counted(train.d(), "column"))];
     lines.extend(
         study.inputs().iter().map(|i| {
@@ -157,6 +161,9 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
     if notes.rows_of_weight_0 > 0 {
         let rows = counted(notes.rows_of_weight_0, "row");
         lines.push(format!("weight 0    {rows} of {} left out", notes.rows));
+    }
+    if let Some(distinct) = notes.distinct {
+        lines.push(format!("collapsed   identical training rows are one: {distinct} that differ"));
     }
     lines.extend(notes.base.iter().flat_map(|base| base.changes()).map(|line| format!("base        {line}")));
     lines.extend(constants(notes, train));
@@ -260,7 +267,7 @@ fn conventional_cost(study: &Study, trial: &Trial, effort: Effort) -> Result<(Ve
     let each = format!("the posterior density and its gradient take {}", short(one));
     let mut lines = vec![format!("time        {each}")];
     let total = match effort {
-        Effort::Draws => 0.0,
+        Effort::Draws | Effort::Sort => 0.0,
         Effort::Trajectories { count, longest, chains, then_draws } => {
             let parallel = chains.min(std::thread::available_parallelism().map_or(1, |n| n.get())) as f64;
             let total = one * (count * rounds) as f64 * longest as f64 / parallel;

@@ -34,7 +34,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use npl::config::{Document, nearest, printable};
 use npl::data::files::SearchPath;
-use npl::data::memory;
+use npl::data::{blocks, memory};
 use npl::error::{Error, plainly};
 use npl::experiment::Experiment;
 use npl::kernel::Level;
@@ -282,6 +282,7 @@ fn read_text(path: &Path) -> Result<String> {
 /// How much memory may be used, and which kernels compute: `--simd`, else the best this CPU has.
 fn pin(machine: &MachineArgs) -> Result<()> {
     machine.max_memory.into_iter().for_each(memory::allow);
+    blocks::allow(threads(machine)?.0);
     let Some(simd) = machine.simd else { return Ok(()) };
     let refuse =
         |best: Level| Error::input(format!("--simd {}: this CPU has {} at best", simd.name(), best.name()));

@@ -39,7 +39,7 @@ impl Groups {
         Groups { of, count: numbers.len() }
     }
 
-    fn select(&self, rows: &[usize]) -> Groups {
+    pub(super) fn select(&self, rows: &[usize]) -> Groups {
         Groups::new(rows.iter().map(|&i| self.of[i] as u64))
     }
 }

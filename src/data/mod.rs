@@ -1,6 +1,8 @@
 //! Data: the observed atoms. Readers, simulators and the train/test split all end in a [`Dataset`].
 
 mod arff;
+pub mod blocks;
+pub mod collapse;
 mod decimal;
 pub mod design;
 pub mod files;
@@ -22,6 +24,7 @@ use ndarray::{Array1, Array2, Axis};
 
 use crate::config::printable;
 use crate::rng::{CHUNK, Rng};
+use collapse::Collapsed;
 use design::Design;
 pub use rows::{Rows, Tile};
 
@@ -41,6 +44,8 @@ pub struct Dataset {
     /// What each row stands for.
     pub design: Design,
     pub response: ResponseNames,
+    /// Of rows that stand for several, which those were.
+    pub collapsed: Option<Collapsed>,
 }
 
 /// What the columns of the response and of censoring are called, where the data have them and they have names.
@@ -64,6 +69,7 @@ impl Dataset {
             columns,
             design: Design::default(),
             response: ResponseNames::default(),
+            collapsed: None,
         }
     }
 
@@ -134,6 +140,11 @@ impl Dataset {
     /// Σ cᵢ, the number of observations.
     pub fn mass(&self) -> f64 {
         self.design.mass(self.n())
+    }
+
+    /// Rows before identical ones became one.
+    pub fn rows_before(&self) -> usize {
+        self.collapsed.map_or(self.n(), |before| before.rows)
     }
 
     /// A row from the empirical distribution.

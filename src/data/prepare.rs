@@ -173,6 +173,9 @@ pub struct Notes {
     pub rows_dropped: usize,
     /// Missing cells of the other rows, which get the mean of their column.
     pub cells_imputed: usize,
+    /// Training rows that differ, where identical ones became one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<usize>,
     /// Columns with missing cells, and how many those are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, usize>,
@@ -201,7 +204,10 @@ impl Notes {
             (cells_imputed, format!("{cells_imputed} missing cells get the mean of their column")),
         ];
         let changes = changes.into_iter().filter(|(count, _)| **count > 0).map(|(_, what)| what);
-        let changes = changes.collect::<Vec<_>>().join("; ");
+        let collapsed = self.distinct.map(|distinct| {
+            format!("identical training rows are one: {distinct} that differ, each with the number of its copies as its weight")
+        });
+        let changes = changes.chain(collapsed).collect::<Vec<_>>().join("; ");
         let own = Some(changes).filter(|changes| !changes.is_empty());
         let base = self.base.iter().flat_map(|base| base.changes());
         own.into_iter().chain(base.map(|line| format!("base measure: {line}"))).collect()

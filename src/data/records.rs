@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
+use super::blocks::whole_lines;
 use super::table::MOST_COLUMNS;
 use crate::config::printable;
 use crate::error::Error;
@@ -81,13 +82,14 @@ pub struct Lines<R> {
     /// What of the buffer is read and not taken.
     left: Range<usize>,
     ended: bool,
-    /// Lines taken.
+    /// Lines and bytes taken.
     count: u64,
+    bytes: u64,
 }
 
 impl<R: Read> Lines<R> {
     pub fn new(input: R) -> Self {
-        Lines { input, buffer: vec![0; ROOM], left: 0..0, ended: false, count: 0 }
+        Lines { input, buffer: vec![0; ROOM], left: 0..0, ended: false, count: 0, bytes: 0 }
     }
 
     /// Passes over a byte order mark in front of everything.
@@ -132,15 +134,37 @@ impl<R: Read> Lines<R> {
 
     fn taken(&mut self, end: usize, next: usize) -> Range<usize> {
         let line = self.left.start..end;
+        self.bytes += (next - self.left.start) as u64;
         self.left.start = next;
         self.count += 1;
         line
     }
 
+    /// The whole lines among the next `size` bytes, which are not taken yet; `None` if there are none, or the rest is shorter than that.
+    fn block(&mut self, size: usize) -> io::Result<Option<&[u8]>> {
+        while self.left.len() < size {
+            if self.ended {
+                return Ok(None);
+            }
+            self.fill()?;
+        }
+        let lines = whole_lines(&self.buffer[self.left.start..][..size]);
+        Ok(Some(lines).filter(|lines| !lines.is_empty()))
+    }
+
+    /// Takes so many bytes, which are so many lines.
+    fn pass(&mut self, bytes: usize, lines: u64) {
+        self.left.start += bytes;
+        self.bytes += bytes as u64;
+        self.count += lines;
+    }
+
     /// Reads on, what is left first brought to the front.
     fn fill(&mut self) -> io::Result<()> {
-        self.buffer.copy_within(self.left.clone(), 0);
-        self.left = 0..self.left.len();
+        if self.left.start > 0 {
+            self.buffer.copy_within(self.left.clone(), 0);
+            self.left = 0..self.left.len();
+        }
         if self.left.end == self.buffer.len() {
             self.grow()?;
         }
@@ -235,6 +259,20 @@ pub struct Place {
 impl<R: Read> Records<R> {
     pub fn new(lines: Lines<R>, separator: Separator, quotes: Quotes, comment: Option<u8>) -> Self {
         Records { lines, cells: Cells::default(), separator, quotes, comment }
+    }
+
+    /// The next block of whole lines, see [`Lines::block`].
+    pub(super) fn block(&mut self, size: usize) -> io::Result<Option<&[u8]>> {
+        self.lines.block(size)
+    }
+
+    pub(super) fn pass(&mut self, bytes: usize, lines: u64) {
+        self.lines.pass(bytes, lines);
+    }
+
+    /// Bytes taken so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.lines.bytes
     }
 
     /// Passes over lines, whatever is in them.
@@ -369,7 +407,7 @@ fn is_blank(byte: u8) -> bool {
 }
 
 /// Places of the cells of a line without quotes; not all of them where they are too many.
-fn split(text: &[u8], separator: Separator, places: &mut Vec<Range<usize>>) {
+pub(super) fn split(text: &[u8], separator: Separator, places: &mut Vec<Range<usize>>) {
     let mut start = 0;
     match separator {
         Separator::Byte(separator) => {

@@ -29,6 +29,11 @@ impl Levels {
         &self.names
     }
 
+    /// The code of a text that has been seen.
+    pub fn known(&self, text: &[u8]) -> Option<usize> {
+        self.codes.get(text).copied()
+    }
+
     /// The code of a text, a new one if it has not been seen.
     pub fn code(&mut self, text: &[u8]) -> usize {
         if let Some(&code) = self.codes.get(text) {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
+use super::blocks::{self, Blocks, Piece, Rows};
 use super::records::{Fault, Lines, Quotes, Record, Records, Separator};
 use super::table::{Header, Kind, Levels, Table};
 use super::{decimal, memory};
@@ -107,12 +108,19 @@ impl Rules {
 
 /// Reads `input`, called `file` in messages.
 pub fn read(input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
+    read_in_blocks(input, file, rules, blocks::size())
+}
+
+/// The same by blocks of so many bytes, which all threads read together; of 0 bytes, line by line.
+fn read_in_blocks(input: impl Read, file: &str, rules: &Rules, block: usize) -> Result<Table> {
     let mut lines = Lines::new(input);
     lines.skip_mark().map_err(|e| Error::input(format!("{}: {e}", printable(file))))?;
     match rules.syntax {
         Syntax::Arff => super::arff::read(lines, file, rules),
-        Syntax::Delimited(delimiter) => Reader::new(lines, file, rules, Separator::Byte(delimiter)).read(),
-        Syntax::Whitespace => Reader::new(lines, file, rules, Separator::Blanks).read(),
+        Syntax::Delimited(delimiter) => {
+            Reader::new(lines, file, rules, Separator::Byte(delimiter)).in_blocks(block).read()
+        }
+        Syntax::Whitespace => Reader::new(lines, file, rules, Separator::Blanks).in_blocks(block).read(),
     }
 }
 
@@ -121,6 +129,8 @@ pub(super) struct Reader<'a, R: Read> {
     records: Records<R>,
     rules: &'a Rules,
     builder: Builder,
+    separator: Separator,
+    blocks: Blocks,
 }
 
 /// A table in the making, with what is wrong so far.
@@ -144,7 +154,13 @@ impl<'a, R: Read> Reader<'a, R> {
     pub(super) fn new(lines: Lines<R>, file: &str, rules: &'a Rules, separator: Separator) -> Self {
         let quotes = if rules.syntax == Syntax::Arff { Quotes::Arff } else { Quotes::Double };
         let records = Records::new(lines, separator, quotes, rules.comment);
-        Reader { records, rules, builder: Builder::new(file, rules) }
+        Reader { records, rules, builder: Builder::new(file, rules), separator, blocks: Blocks::new(0) }
+    }
+
+    /// By blocks of so many bytes, where all rows are wanted.
+    fn in_blocks(mut self, size: usize) -> Self {
+        self.blocks = Blocks::new(if self.rules.rows.is_none() { size } else { 0 });
+        self
     }
 
     /// For a file whose columns are known, each a number or one of the texts that are declared.
@@ -160,14 +176,22 @@ impl<'a, R: Read> Reader<'a, R> {
     }
 
     pub(super) fn read(self) -> Result<Table> {
-        let Reader { mut records, rules, mut builder } = self;
+        let Reader { mut records, rules, mut builder, separator, mut blocks } = self;
         let file = builder.file.clone();
         let broken = |fault: Fault| fault.in_file(&file);
         let mut looked_at: Vec<(u64, Vec<Vec<u8>>)> = Vec::new();
         let known = builder.table.header.width() > 0;
         let (mut first, mut started) = (!known, known);
         records.skip(rules.skip_lines).map_err(|e| broken(e.into()))?;
-        while let Some((place, record)) = records.next().map_err(broken)? {
+        loop {
+            while started && blocks.are_due(&records) {
+                let pieces = blocks.next(&mut records, |text| builder.pieces(text, separator, rules.comment));
+                match pieces.map_err(|e| broken(e.into()))? {
+                    Some(pieces) => pieces.into_iter().for_each(|piece| builder.append(piece)),
+                    None => break,
+                }
+            }
+            let Some((place, record)) = records.next().map_err(broken)? else { break };
             // A lone blank line is a missing value to one reader and nothing to another: ask instead of guessing. With
             // comments, it may be one of those.
             if let (Some(blank), None) = (place.blank, rules.comment) {
@@ -205,6 +229,20 @@ impl<'a, R: Read> Reader<'a, R> {
 }
 
 impl Builder {
+    /// The rows of a block, if there is nothing to say of them and they fit into memory; what does not is found out row by row.
+    fn pieces(&mut self, text: &[u8], separator: Separator, comment: Option<u8>) -> Option<Vec<Piece>> {
+        let Builder { table, missing, strip, labels, .. } = self;
+        let pieces = Rows { table, missing, strip, labels, separator, comment }.parse(text)?;
+        let cells = pieces.iter().map(|piece| piece.cells.len()).sum::<usize>();
+        let fits = self.table.cells.len() + cells <= self.room && self.table.cells.try_reserve(cells).is_ok();
+        fits.then_some(pieces)
+    }
+
+    fn append(&mut self, piece: Piece) {
+        self.table.cells.extend_from_slice(&piece.cells);
+        self.table.rows += piece.rows;
+    }
+
     /// Names from the config, the first line or thin air; true if the first line was a header.
     fn name_columns(&mut self, rules: &Rules, record: &Record) -> Result<bool> {
         let is_header =
@@ -479,6 +517,70 @@ mod tests {
 
     fn error(text: &[u8]) -> String {
         parse(text, Rules::default()).unwrap_err()
+    }
+
+    /// Lines of many kinds, good and bad, in any order: table and message are those of the reader that goes line by line.
+    #[test]
+    fn blocks_of_any_size_are_read_as_lines_are() {
+        let lines = [
+            "1,2,u",
+            "3.5,-4e3,v",
+            "5, 6 ,u",
+            "7,8,w",
+            "\"9\",10,\"u\"",
+            "",
+            "11,x,u",
+            "1,2",
+            "# 1,2,3",
+            "12,?,v.",
+            "13,14,u\r",
+            "15,16,\"a\nb\"",
+            "17,1e400,v",
+            "18,19,",
+        ];
+        let rules = Rules {
+            categorical: Categorical::Columns(vec!["c".into()]),
+            labels: vec!["c".into()],
+            strip: ".".into(),
+            missing: vec!["?".into()],
+            ..Rules::default()
+        };
+        let commented = Rules { comment: Some(b'#'), ..rules.clone() };
+        let few = Rules { rows: Some(7), ..rules.clone() };
+        let used = Rules { columns: Some(vec!["b".into()]), ..rules.clone() };
+        let mut compared = 0;
+        for case in 0..400usize {
+            let good = case % 3 != 0;
+            let mut text = String::from("a,b,c\n");
+            for k in 0..40 {
+                let pick = (case * 7919 + k * (104_729 + case)) % 97;
+                text += lines[if good { pick % 4 } else { pick % lines.len() }];
+                text.push('\n');
+            }
+            if case % 5 == 0 {
+                text.pop();
+            }
+            for rules in [&rules, &commented, &few, &used] {
+                let parts = |table: Table| {
+                    let levels = |kind: &Kind| match kind {
+                        Kind::Number => Vec::new(),
+                        Kind::Levels(levels) => levels.names().to_vec(),
+                    };
+                    let bits: Vec<u64> = table.cells.iter().map(|cell| cell.to_bits()).collect();
+                    (table.rows, bits, table.kinds.iter().map(levels).collect::<Vec<_>>())
+                };
+                let read = |block| {
+                    let table = read_in_blocks(text.as_bytes(), "t", rules, block);
+                    table.map(parts).map_err(|e| e.to_string())
+                };
+                let expected = read(0);
+                for block in [1, 5, 16, 64, 200, 4096] {
+                    assert_eq!(read(block), expected, "{block} bytes of {text}");
+                }
+                compared += usize::from(expected.is_ok());
+            }
+        }
+        assert!(compared > 1000, "{compared} tables were good");
     }
 
     #[test]

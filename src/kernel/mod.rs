@@ -7,6 +7,7 @@
 // `dispatch!`, for which a `Level` is the proof that the CPU has it.
 #![allow(unsafe_code)]
 
+pub mod column;
 pub mod components;
 pub mod elementary;
 pub mod exponentials;

@@ -24,7 +24,15 @@ pub enum Begin {
 
 /// Keys of the bootstrap, which have no use here.
 pub fn idle(begin: Begin) -> Vec<String> {
-    let keys = ["prior", "sampler.R", "sampler.init", "sampler.fixed_init", "sampler.stop", "optimiser"];
+    let keys = [
+        "prior",
+        "sampler.R",
+        "sampler.init",
+        "sampler.fixed_init",
+        "sampler.stop",
+        "sampler.law",
+        "optimiser",
+    ];
     let idle = keys.into_iter().filter(|key| begin == Begin::Uniform || *key != "sampler.init");
     idle.map(String::from).collect()
 }

@@ -76,7 +76,7 @@ impl Inference for MdpNpl {
 
     /// The base measure is the model.
     fn idle(&self, _experiment: &Experiment) -> Vec<String> {
-        vec!["prior.base".into()]
+        vec!["prior.base".into(), "sampler.law".into()]
     }
 
     fn table(&self) -> Option<&'static str> {

@@ -5,6 +5,7 @@ pub mod advi;
 pub mod bootstrap;
 mod conventional;
 pub mod importance;
+mod law;
 pub mod mdp;
 pub mod npl;
 pub mod nuts;
@@ -207,6 +208,8 @@ pub enum Effort {
     Gradients(usize),
     /// A density of the posterior for each draw.
     Densities,
+    /// One sort of the data, and next to nothing for each draw.
+    Sort,
 }
 
 /// One repeat as a method sees it before any draw: what is asked for, and what there is.
@@ -300,8 +303,11 @@ pub struct Trial {
 impl Trial {
     /// The scheme of this repeat, with the fits that select its fixed start if it has one.
     pub fn scheme(&self, pool: &ThreadPool, cancel: &AtomicBool) -> Result<ReadyTrial> {
-        let none =
-            || Err(Error::input("this method has no weights: its draws are not those of the bootstrap"));
+        let none = || {
+            Err(Error::input(
+                "there are no weights: draws are not those of the bootstrap, or made by `sampler.law`",
+            ))
+        };
         self.prepared.bootstrap(self, Machine { pool, cancel }, None).unwrap_or_else(none)
     }
 

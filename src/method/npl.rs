@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::start::Start;
-use super::{Case, Effort, Findings, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap};
+use super::{Case, Effort, Findings, Inference, Job, Machine, Prepared, ReadyTrial, Trial, bootstrap, law};
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::model::{Model, PRIOR_KEYS, Stage};
@@ -23,7 +23,8 @@ impl Inference for Npl {
         experiment: &mut Experiment,
         model: &dyn Model,
     ) -> std::result::Result<(), (&'static str, String)> {
-        bootstrap::write_out(experiment, model)
+        bootstrap::write_out(experiment, model)?;
+        law::write_out(experiment, model)
     }
 
     /// The prior on θ, but where pseudo-samples or starts are made of it.
@@ -54,8 +55,8 @@ impl Inference for Npl {
         bootstrap::relation(experiment, model)
     }
 
-    fn effort(&self, _experiment: &Experiment) -> Effort {
-        Effort::Draws
+    fn effort(&self, experiment: &Experiment) -> Effort {
+        if law::is_asked_for(experiment) { Effort::Sort } else { Effort::Draws }
     }
 
     fn alpha(&self, experiment: &Experiment) -> f64 {
@@ -64,6 +65,9 @@ impl Inference for Npl {
 
     fn prepare(&self, case: &Case) -> Result<Box<dyn Prepared>> {
         let prior = Arc::new(case.prior()?);
+        if law::is_asked_for(case.experiment) {
+            return law::prepare(case);
+        }
         let start = case.start(&prior)?;
         Ok(Box::new(Bootstrap { prior, start }))
     }

@@ -15,6 +15,6 @@ pub struct Config {}
 
 impl Config {
     pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
-        Ok(Box::new(Quantile::new(0.5, 2.0, context)))
+        Ok(Box::new(Quantile::new(vec![0.5], vec![String::new()], 2.0, context)))
     }
 }

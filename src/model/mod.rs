@@ -2,14 +2,17 @@
 
 mod bernoulli_mixture;
 pub mod beta;
+mod bracket;
 mod components;
 mod custom;
+mod eights;
 mod em;
 pub mod exponential;
 pub mod gamma;
 mod gmm;
 mod identify;
 mod kmeans;
+mod law;
 pub mod linear;
 mod logistic;
 mod mean;
@@ -31,6 +34,7 @@ mod transform;
 pub mod weibull;
 
 pub use components::Components;
+pub use law::Law;
 pub use logistic::Logistic;
 pub use poisson::Poisson;
 pub use staged::Stage;
@@ -77,6 +81,11 @@ macro_rules! models {
                     Self::Stages(stages) => stages.iter().any(|stage| stage.model.classifies()),
                     _ => matches!(self, Self::Multinomial(_) | Self::Ordered(_)),
                 }
+            }
+
+            /// Whether a draw is hardly more than a pass over its weights.
+            pub fn is_closed_form(&self) -> bool {
+                matches!(self, Self::Mean(_) | Self::Median(_) | Self::Quantile(_) | Self::Normal(_))
             }
 
             /// What it is, in a sentence.
@@ -311,6 +320,21 @@ pub trait Model: Send + Sync {
     /// How many draws the model likes to have in a block.
     fn block_size(&self) -> usize {
         1
+    }
+
+    /// Why θ has no law that draws could be made by without weights, on the data that the model was built for; `None` if it has.
+    fn lawless(&self) -> Option<&'static str> {
+        Some("only the median and quantiles of one column have a law that is known by itself")
+    }
+
+    /// Whether that law, which leaves no weights to look at, is worth it unasked.
+    fn prefers_law(&self) -> bool {
+        false
+    }
+
+    /// That law, on the data that the model was built for.
+    fn law(&self, _train: &Dataset) -> Option<Box<dyn Law>> {
+        None
     }
 
     /// Whether censored responses are told from events: `data.event` has a meaning.

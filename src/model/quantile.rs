@@ -1,13 +1,21 @@
 //! Quantiles of each column: the pinball loss l(y, θ) = (y − θ)(q − 1{y < θ}), summed over quantiles if there are several.
 
+use std::borrow::Cow;
+
 use ndarray::ArrayView1;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Context, Model, column_names};
+use super::bracket::{Bracket, Spread};
+use super::eights::{SharedColumn, block_size};
+use super::law::{Law, OrderStatistics};
+use super::{Context, Model, Search, column_names};
 use crate::config::{Complaint, OpenUnit, complaint};
+use crate::data::Dataset;
+use crate::kernel::column::add_pinballs;
+use crate::kernel::{LANES, Level};
 use crate::optim::Minimum;
-use crate::process::Measure;
+use crate::process::{Atoms, Measure};
 
 pub const STARTER: &str = include_str!("../../configs/starters/quantile.toml");
 
@@ -53,8 +61,7 @@ impl Quantiles {
 
 impl Config {
     pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
-        let q = self.q.checked()?;
-        Ok(Box::new(Quantile { q, tags: self.q.tags(), scale: 1.0, columns: context.train.columns.clone() }))
+        Ok(Box::new(Quantile::new(self.q.checked()?, self.q.tags(), 1.0, context)))
     }
 }
 
@@ -64,11 +71,72 @@ pub struct Quantile {
     tags: Vec<String>,
     scale: f64,
     columns: Vec<String>,
+    /// Where the quantiles of a draw will lie, in the order of θ: almost always, and where not it costs time.
+    brackets: Vec<Bracket>,
+    block: usize,
+    /// Why the law of θ is not known by itself.
+    lawless: Option<&'static str>,
+    /// There are so many rows that its law is preferred to weights.
+    many: bool,
 }
 
+/// From so many rows on draws are made by the law of the quantiles, where it is known: below, weights are cheap, and they say more.
+const MANY: usize = 100_000;
+
 impl Quantile {
-    pub fn new(q: f64, scale: f64, context: &Context) -> Self {
-        Quantile { q: vec![q], tags: vec![String::new()], scale, columns: context.train.columns.clone() }
+    pub fn new(q: Vec<f64>, tags: Vec<String>, scale: f64, context: &Context) -> Self {
+        let train = context.train;
+        let spread = Spread::of(train, context.alpha);
+        let bracket = |q: &f64| (0..train.d()).map(|j| spread.bracket(train, j, *q)).collect::<Vec<_>>();
+        let brackets = q.iter().flat_map(bracket).collect();
+        let (columns, block) = (train.columns.clone(), block_size(train.n()));
+        let lawless = match context.alpha > 0.0 {
+            true => Some("pseudo-samples of a prior have no such law: leave [prior] out, or set `alpha = 0`"),
+            false => OrderStatistics::lawless(train),
+        };
+        Quantile { q, tags, scale, columns, brackets, block, lawless, many: train.rows_before() >= MANY }
+    }
+
+    fn pinballs(&self, theta: &[f64], q: f64, atoms: &Atoms) -> f64 {
+        let pinball = |y: f64, t: f64| (y - t) * (q - if y < t { 1.0 } else { 0.0 });
+        let row = |y: ArrayView1<f64>| y.iter().zip(theta).map(|(&y, &t)| pinball(y, t)).sum::<f64>();
+        atoms.x.iter().zip(atoms.w).map(|(y, w)| w * row(y)).sum()
+    }
+
+    /// The losses of a block, each at its own θ.
+    fn losses(&self, theta: &[Vec<f64>], block: &[&Measure]) -> Vec<f64> {
+        let Some(shared) = SharedColumn::of(block) else {
+            return theta.iter().zip(block).map(|(theta, f)| self.loss(theta, f)).collect();
+        };
+        let mut values = vec![0.0; block.len()];
+        for (k, &q) in self.q.iter().enumerate() {
+            for (draws, w) in shared.eights(0..shared.y.len()) {
+                let at: [f64; LANES] =
+                    std::array::from_fn(|l| theta[(draws.start + l).min(draws.end - 1)][k]);
+                let mut sums = [0.0; LANES];
+                add_pinballs(Level::current(), &w, shared.y, &at, q, &mut sums);
+                for (draw, sum) in draws.zip(sums) {
+                    let others = block[draw].atoms().skip(1);
+                    let sum =
+                        others.fold(sum, |sum, atoms| sum + self.pinballs(&theta[draw][k..=k], q, &atoms));
+                    values[draw] += self.scale * sum;
+                }
+            }
+        }
+        values
+    }
+
+    /// Entry k of θ of every draw of a block.
+    fn entry(&self, block: &[&Measure], k: usize) -> Vec<f64> {
+        let (q, j, bracket) = (self.q[k / self.columns.len()], k % self.columns.len(), self.brackets[k]);
+        let observed = block[0].observed();
+        if observed.n() == 0 || !block.iter().all(|f| std::ptr::eq(f.observed(), observed)) {
+            return block.iter().map(|f| weighted_quantile(f, j, q)).collect();
+        }
+        let only = observed.x.whole().to_slice().filter(|_| observed.d() == 1);
+        let y: Cow<[f64]> = only.map_or_else(|| observed.x.column(j).collect(), Cow::from);
+        let inside = bracket.rows(&y);
+        block.iter().map(|f| bracket.quantile(f, j, q, &y, &inside)).collect()
     }
 }
 
@@ -83,25 +151,45 @@ impl Model for Quantile {
 
     fn loss(&self, theta: &[f64], f: &Measure) -> f64 {
         let of_quantile = |(q, theta): (&f64, &[f64])| {
-            let pinball = |y: f64, t: f64| (y - t) * (q - if y < t { 1.0 } else { 0.0 });
-            let row = |y: ArrayView1<f64>| y.iter().zip(theta).map(|(&y, &t)| pinball(y, t)).sum::<f64>();
-            let sum = f.atoms().map(|a| a.x.iter().zip(a.w).map(|(y, w)| w * row(y)).sum::<f64>());
-            self.scale * sum.sum::<f64>()
+            self.scale * f.atoms().map(|atoms| self.pinballs(theta, *q, &atoms)).sum::<f64>()
         };
         self.q.iter().zip(theta.chunks(f.d())).map(of_quantile).sum()
     }
 
-    fn minimise(&self, f: &Measure, _start: &[f64]) -> Minimum {
-        let of_quantile = |q: &f64| (0..f.d()).map(|j| weighted_quantile(f, j, *q)).collect::<Vec<_>>();
-        let theta: Vec<f64> = self.q.iter().flat_map(of_quantile).collect();
-        let value = self.loss(&theta, f);
-        Minimum::closed_form(theta, value)
+    fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
+        self.minimise_block(&[Search { f, start: start.to_vec() }]).remove(0)
+    }
+
+    fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
+        let block: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
+        let mut theta = vec![Vec::with_capacity(self.brackets.len()); block.len()];
+        for k in 0..self.brackets.len() {
+            theta.iter_mut().zip(self.entry(&block, k)).for_each(|(theta, value)| theta.push(value));
+        }
+        let values = self.losses(&theta, &block);
+        theta.into_iter().zip(values).map(|(theta, value)| Minimum::closed_form(theta, value)).collect()
+    }
+
+    fn block_size(&self) -> usize {
+        self.block
+    }
+
+    fn lawless(&self) -> Option<&'static str> {
+        self.lawless
+    }
+
+    fn prefers_law(&self) -> bool {
+        self.many && self.lawless.is_none()
+    }
+
+    fn law(&self, train: &Dataset) -> Option<Box<dyn Law>> {
+        self.lawless.is_none().then(|| Box::new(OrderStatistics::new(train, &self.q)) as Box<dyn Law>)
     }
 }
 
 /// The lower q-quantile of column j: the smallest atom at or below which at least a share q of the mass lies. It is
 /// always an atom, never between two.
-fn weighted_quantile(f: &Measure, j: usize, q: f64) -> f64 {
+pub fn weighted_quantile(f: &Measure, j: usize, q: f64) -> f64 {
     let mut atoms: Vec<(f64, f64)> = f.atoms().flat_map(|a| a.x.column(j).zip(a.w.iter().copied())).collect();
     let total: f64 = atoms.iter().map(|(_, w)| w).sum();
     select(&mut atoms, q * total)

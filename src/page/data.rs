@@ -130,27 +130,45 @@ fn contents(study: &Study, trial: &Trial, facts: &mut Table) {
     }
     let test = trial.test.as_ref().and_then(|t| t.y.as_ref());
     for (part, y) in [("training", train.y.as_ref()), ("test", test)] {
-        if let Some(words) = y.and_then(response) {
+        let counts = if part == "training" { copies(train) } else { None };
+        if let Some(words) = y.and_then(|y| response(y, counts)) {
             facts.row(&format!("response, {part}"), vec![Cell::text(words)]);
         }
     }
 }
 
+/// How many identical rows each training row stands for, where they are one.
+fn copies(train: &Dataset) -> Option<&[f64]> {
+    train.design.weights().filter(|_| train.collapsed.is_some())
+}
+
+/// Mean and sd, of each value as often as it counts.
+fn moments(values: &[f64], counts: Option<&[f64]>) -> (f64, f64) {
+    let Some(counts) = counts else { return (mean(values), sd(values)) };
+    let n: f64 = counts.iter().sum();
+    let sum = |of: &dyn Fn(f64) -> f64| values.iter().zip(counts).map(|(&v, c)| c * of(v)).sum::<f64>();
+    let mean = sum(&|v| v) / n;
+    (mean, (sum(&|v| (v - mean) * (v - mean)) / (n - 1.0)).sqrt())
+}
+
 /// Shares of classes, or mean and sd.
-fn response(y: &Array1<f64>) -> Option<String> {
-    let n = y.len();
-    if n == 0 {
+fn response(y: &Array1<f64>, counts: Option<&[f64]>) -> Option<String> {
+    if y.is_empty() {
         return None;
     }
+    let n = counts.map_or(y.len() as f64, |counts| counts.iter().sum());
     let whole = y.iter().all(|&y| y == 0.0 || y == 1.0);
     let values = y.to_vec();
     Some(match whole {
         true => {
-            let ones = y.sum();
-            let share = ones / n as f64;
-            format!("{} are 1 ({ones}), {} are 0 ({})", percent(share), percent(1.0 - share), n as f64 - ones)
+            let ones = counts.map_or(y.sum(), |counts| y.iter().zip(counts).map(|(y, c)| y * c).sum());
+            let share = ones / n;
+            format!("{} are 1 ({ones}), {} are 0 ({})", percent(share), percent(1.0 - share), n - ones)
         }
-        false => format!("mean {:.4}, sd {:.4}", mean(&values), sd(&values)),
+        false => {
+            let (mean, sd) = moments(&values, counts);
+            format!("mean {mean:.4}, sd {sd:.4}")
+        }
     })
 }
 
@@ -165,7 +183,8 @@ fn columns(trial: &Trial) -> Html {
         let values: Vec<f64> = train.x.column(j).collect();
         let (least, largest) =
             values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
-        let numbers = [mean(&values), sd(&values), least, largest];
+        let (mean, sd) = moments(&values, copies(train));
+        let numbers = [mean, sd, least, largest];
         let name = train.columns.get(j).map_or("", String::as_str);
         table.row(name, numbers.map(|v| Cell::number(v, 0.0)).to_vec());
     }

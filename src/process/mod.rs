@@ -3,6 +3,7 @@
 
 pub mod base;
 mod concentration;
+mod reused;
 mod weights;
 
 pub use base::{BaseMeasure, Pseudo};
@@ -15,6 +16,7 @@ use rand_distr::Exp1;
 
 use crate::data::{Dataset, Rows};
 use crate::rng::{Purpose, Seed};
+use reused::Reused;
 
 /// The prior on F, eq. (2).
 pub enum Prior {
@@ -44,7 +46,7 @@ pub enum Truncation {
 /// Σ w y, for losses that are linear in the response.
 pub struct Measure<'a> {
     observed: &'a Dataset,
-    w: Vec<f64>,
+    w: Reused,
     pseudo: Pseudo,
     v: Vec<f64>,
     /// Mass of every observed row, where pseudo-samples are observed rows, too.
@@ -115,10 +117,10 @@ impl<'a> Measure<'a> {
     pub fn new(observed: &'a Dataset, w: Vec<f64>, pseudo: Pseudo, v: Vec<f64>) -> Self {
         debug_assert_eq!(observed.n(), w.len());
         debug_assert_eq!(pseudo.len(), v.len());
-        let mut f =
-            Measure { observed, w, pseudo, v, mass: None, gathered: OnceLock::new(), penalty_weight: 1.0 };
+        let (w, gathered) = (w.into(), OnceLock::new());
+        let mut f = Measure { observed, w, pseudo, v, mass: None, gathered, penalty_weight: 1.0 };
         if let Some(picked) = f.picked_of_observed() {
-            let mut mass = f.w.clone();
+            let mut mass = f.w.to_vec();
             picked.iter().zip(&f.v).for_each(|(&row, v)| mass[row] += v);
             f.mass = Some(mass);
         }
@@ -165,8 +167,8 @@ impl<'a> Measure<'a> {
 
     /// The law of the rows alone, by origin: what a loss without a response adds up.
     pub fn atoms(&self) -> impl Iterator<Item = Atoms<'_>> {
-        let observed = (self.observed, self.mass.as_ref().unwrap_or(&self.w));
-        let others = self.mass.is_none().then(|| (self.pseudo_rows(), &self.v));
+        let observed = (self.observed, self.mass.as_deref().unwrap_or(&self.w));
+        let others = self.mass.is_none().then(|| (self.pseudo_rows(), &self.v[..]));
         [Some(observed), others]
             .into_iter()
             .flatten()
@@ -189,7 +191,7 @@ impl<'a> Measure<'a> {
         let mut observed = Masses {
             rows: self.observed,
             shared: None,
-            mass: self.mass.clone().unwrap_or_else(|| self.w.clone()),
+            mass: self.mass.clone().unwrap_or_else(|| self.w.to_vec()),
             response: self.w.iter().enumerate().map(|(i, w)| response(i, w)).collect(),
         };
         let Some(part) = self.parts().find(|part| !std::ptr::eq(part.w, &self.w[..])) else {

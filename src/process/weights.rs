@@ -4,6 +4,7 @@
 use rand::distr::Distribution;
 use rand_distr::Gamma;
 
+use super::reused;
 use crate::data::Dataset;
 use crate::data::design::Groups;
 use crate::kernel::Level;
@@ -86,7 +87,7 @@ pub fn chunk(seed: Seed, draw: u64, chunk: u64, out: &mut [f64]) -> f64 {
 
 /// Gamma(1) variates, chunk by chunk.
 fn exponentials(n: usize, seed: Seed, draw: u64) -> Observed {
-    let mut masses = vec![0.0; n];
+    let mut masses = reused::vector(n);
     let total = (0..).zip(masses.chunks_mut(CHUNK)).map(|(c, out)| chunk(seed, draw, c, out)).sum();
     Observed { masses, total, log_unit: 0.0 }
 }

@@ -3,7 +3,7 @@
 mod tuning;
 mod warnings;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -101,15 +101,15 @@ impl Observations {
     /// Of these rows; `bootstrap` if the weights of a draw are all there is to it.
     pub fn of(train: &Dataset, bootstrap: bool) -> Observations {
         let design = &train.design;
-        let stratum = |i: usize| design.strata().map_or(0, |(groups, _)| groups.of[i]);
-        let cluster = |i: usize| design.clusters().map_or(i, |groups| groups.of[i]);
-        let units: HashSet<(usize, usize)> = (0..train.n()).map(|i| (stratum(i), cluster(i))).collect();
+        // A cluster lies in one stratum.
+        let units = design.clusters().map_or(train.rows_before(), |groups| groups.count);
+        let whole = || design.weights().is_none_or(|c| c.iter().all(|c| c.fract() == 0.0));
         let strata = design.strata().map_or(1, |(groups, _)| groups.count);
         Observations {
             mass: train.mass(),
-            whole_weights: design.weights().is_none_or(|c| c.iter().all(|c| c.fract() == 0.0)),
+            whole_weights: train.collapsed.map_or_else(whole, |before| before.whole_weights),
             clustered: design.clusters().is_some(),
-            free_weights: bootstrap.then(|| units.len().saturating_sub(strata)),
+            free_weights: bootstrap.then(|| units.saturating_sub(strata)),
             many_parameters: None,
         }
     }

@@ -308,7 +308,7 @@ impl Round<'_> {
         Repeat {
             repeat: self.round + 1,
             seed: trial.seed.0,
-            n_train: trial.train.n(),
+            n_train: trial.train.rows_before(),
             n_test: trial.test.as_ref().map_or(0, |t| t.n()),
             draws: self.study.draws(),
             seconds: 0.0,

@@ -62,6 +62,8 @@ pub struct Sources {
     categorical: Vec<String>,
     /// How many folds there are, if any.
     folds: Option<usize>,
+    /// Identical rows are one where at most one of so many is left.
+    pays: usize,
 }
 
 /// What the rows of a repeat are made of.
@@ -83,8 +85,10 @@ impl Sources {
         let config = &experiment.data;
         let shape = Shape::new(&config.derive, config.filter.as_deref(), config.formula.as_deref());
         let shape = shape.unwrap_or_else(|_| unreachable!("checked with the experiment"));
+        // A closed form is hardly more than its weights, and those of rows that stand for several cost more.
+        let pays = if experiment.model.is_closed_form() { 32 } else { 2 };
         let mut sources =
-            Sources { recipe: recipe_of(experiment, config, &shape), shape, ..Sources::default() };
+            Sources { recipe: recipe_of(experiment, config, &shape), shape, pays, ..Sources::default() };
         sources.folds = experiment.evaluate.folds.map(|folds| folds.get());
         if let Some(CategoricalConfig::Columns(columns)) = &config.categorical {
             sources.categorical.clone_from(columns);
@@ -151,8 +155,13 @@ impl Sources {
                     Source::Resampled(Box::new(train.head(config.rows)), test)
                 }
                 _ => {
-                    let preparation = sources.preparation_of(train.clone().head(config.rows));
-                    let rows = sources.finish(train, test.map(|t| t.head(config.test_rows)), config.rows);
+                    let cut = config.rows.filter(|&rows| rows < train.n());
+                    let preparation = match cut {
+                        Some(_) => sources.preparation_of(&train.clone().head(cut)),
+                        None => sources.preparation_of(&train),
+                    };
+                    let test = test.map(|t| t.head(config.test_rows));
+                    let rows = sources.finish(train, test, config.rows, config);
                     Source::Fixed(rows.map_err(in_files)?, Box::new(preparation))
                 }
             };
@@ -281,13 +290,30 @@ impl Sources {
     }
 
     /// Prepares the first `rows` training rows, and the test rows by them.
-    fn finish(&self, train: Frame, test: Option<Frame>, rows: Option<usize>) -> Result<Rows> {
+    fn finish(
+        &self,
+        train: Frame,
+        test: Option<Frame>,
+        rows: Option<usize>,
+        config: &DataConfig,
+    ) -> Result<Rows> {
         let all =
             if rows == Some(0) { Some(prepare::finish(train.clone(), None, &self.recipe)?.0) } else { None };
         let (train, test) = prepare::finish(train.head(rows), test, &self.recipe)?;
-        let train = Arc::new(train);
+        // Rows whose response is drawn later are not identical yet.
+        let train = Arc::new(if config.response.is_none() { self.collapsed(train, config) } else { train });
         let covariates = all.map_or(train.clone(), Arc::new);
         Ok(Rows { train, test: test.filter(|t| t.n() > 0).map(Arc::new), covariates })
+    }
+
+    /// With identical rows as one, if that is asked for, or pays.
+    fn collapsed(&self, train: Dataset, config: &DataConfig) -> Dataset {
+        let collapsed = match config.collapse {
+            Some(false) => None,
+            Some(true) => train.collapsed(train.n()),
+            None => train.collapsed_if_it_pays(self.pays),
+        };
+        collapsed.unwrap_or(train)
     }
 
     /// Whether the response is one of several classes.
@@ -295,8 +321,8 @@ impl Sources {
         self.recipe.classifies
     }
 
-    fn preparation_of(&self, train: Frame) -> Preparation {
-        let mut preparation = prepare::preparation(&train, &self.recipe);
+    fn preparation_of(&self, train: &Frame) -> Preparation {
+        let mut preparation = prepare::preparation(train, &self.recipe);
         preparation.places.clone_from(&self.places);
         (preparation.made, preparation.reads) = self.made.clone();
         preparation.inputs.iter_mut().for_each(|input| input.made = self.shape.makes(&input.name));
@@ -313,10 +339,10 @@ impl Sources {
             Source::Fixed(_, preparation) => Some(preparation.as_ref().clone()),
             Source::Split(frame) => {
                 let (train, _) = parts(frame, config, part);
-                Some(self.preparation_of(frame.split(&train, &[]).0.head(config.rows)))
+                Some(self.preparation_of(&frame.split(&train, &[]).0.head(config.rows)))
             }
             Source::Resampled(frame, _) => {
-                Some(self.preparation_of(frame.split(&resampled(frame, config, part.seed), &[]).0))
+                Some(self.preparation_of(&frame.split(&resampled(frame, config, part.seed), &[]).0))
             }
         }
     }
@@ -341,7 +367,9 @@ impl Sources {
                 };
                 let test = test.map(|t| cut(t, config.test_rows)).filter(|t| t.n() > 0);
                 let all = (config.rows == Some(0)).then(|| Arc::new(train.clone()));
-                let train = Arc::new(cut(train, config.rows));
+                let train = cut(train, config.rows);
+                let later = config.response.is_some();
+                let train = Arc::new(if later { train } else { self.collapsed(train, config) });
                 Rows { covariates: all.unwrap_or(train.clone()), train, test: test.map(Arc::new) }
             }
             (Source::Simulated, None) => return Err(Error::input("the experiment has no data")),
@@ -349,24 +377,25 @@ impl Sources {
             (Source::Split(frame), _) => {
                 let (train, test) = parts(frame, config, part);
                 let (train, test) = frame.split(&train, &test);
-                self.finish(train, Some(test.head(config.test_rows)), config.rows)?
+                self.finish(train, Some(test.head(config.test_rows)), config.rows, config)?
             }
             (Source::Resampled(frame, test), _) => {
                 let (train, _) = frame.split(&resampled(frame, config, seed), &[]);
-                self.finish(train, test.as_deref().cloned(), None)?
+                self.finish(train, test.as_deref().cloned(), None, config)?
             }
         };
         let Some(response) = &config.response else { return Ok(rows) };
         let mut rng = seed.stream(Purpose::Data, RESPONSES, 0);
         let Rows { train, test, covariates } = rows;
         let drawn = |rows: &Dataset, rng: &mut Rng| with_response(rows, response, rng).map(Arc::new);
-        let with = drawn(&train, &mut rng)?;
+        let with = with_response(&train, response, &mut rng)?;
         let test = test.map(|t| drawn(&t, &mut rng)).transpose()?;
-        let covariates = match Arc::ptr_eq(&train, &covariates) {
-            true => with.clone(),
-            false => drawn(&covariates, &mut rng)?,
+        let all = match Arc::ptr_eq(&train, &covariates) {
+            true => None,
+            false => Some(drawn(&covariates, &mut rng)?),
         };
-        Ok(Rows { train: with, test, covariates })
+        let train = Arc::new(self.collapsed(with, config));
+        Ok(Rows { covariates: all.unwrap_or(train.clone()), train, test })
     }
 
     /// What the rows of all repeats are drawn from: the file that they are drawn from; or at least so many rows, simulated, where it
@@ -377,7 +406,7 @@ impl Sources {
                 Some(truth.rows(rows, &mut seed.stream(Purpose::Data, POPULATION, 0)))
             }
             (Source::Resampled(frame, _), _) => {
-                let all = self.finish(frame.as_ref().clone(), None, None)?.train;
+                let all = self.finish(frame.as_ref().clone(), None, None, config)?.train;
                 let copies = if config.response.is_some() { rows.div_ceil(all.n().max(1)) } else { 1 };
                 Some(copied(&all, copies))
             }

@@ -48,6 +48,8 @@ pub struct Study {
     /// The first setting of a path, built for the checks, until it is run.
     first_setting: Mutex<Option<Box<Study>>>,
     derived: Option<Derived>,
+    /// What the data became.
+    notes: Notes,
 }
 
 impl Study {
@@ -72,7 +74,7 @@ impl Study {
         search: SearchPath,
     ) -> Result<Study> {
         experiment.derived = experiment.derived.flat();
-        let inputs = sources.inputs.clone();
+        let (inputs, notes) = (sources.inputs.clone(), sources.notes.clone());
         let (first, settings, first_setting) = (Mutex::default(), Vec::new(), Mutex::default());
         let mut study = Study {
             experiment,
@@ -84,9 +86,11 @@ impl Study {
             settings,
             first_setting,
             derived: None,
+            notes,
         };
         study.record_starts()?;
         let first = study.resolve()?;
+        study.notes.distinct = first.train.collapsed.map(|_| first.train.n());
         study.derived = study.derive(&first)?;
         study.check_data(&first)?;
         *study.kept_first() = Some(Arc::new(first));
@@ -294,7 +298,7 @@ impl Study {
 
     /// What the data became.
     pub fn notes(&self) -> &Notes {
-        &self.sources.notes
+        &self.notes
     }
 
     /// The same, if there were files.

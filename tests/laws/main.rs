@@ -13,6 +13,7 @@ mod functionals;
 mod invariance;
 #[cfg(feature = "plot")]
 mod kde;
+mod large;
 mod logistic;
 mod measure;
 mod mixture;

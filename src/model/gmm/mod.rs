@@ -126,7 +126,7 @@ impl MixturePrior {
 impl Config {
     pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
         let k = self.K.get();
-        let n = context.train.n();
+        let n = context.train.rows_before();
         let mut problems = Vec::new();
         if n > 0 && n < k {
             problems.push(complaint("K", format!("is {k}, more than the {n} rows of data")));
