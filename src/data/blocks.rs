@@ -9,7 +9,7 @@ use memchr::{memchr, memrchr};
 
 use super::records::{Records, Separator, split};
 use super::table::{Kind, Table};
-use super::text::number;
+use super::text::{number, pointed};
 
 /// Bytes of a block.
 const BLOCK: usize = 1 << 22;
@@ -41,6 +41,7 @@ pub struct Rows<'a> {
     pub table: &'a Table,
     pub missing: &'a [Vec<u8>],
     pub strip: &'a [u8],
+    pub comma: bool,
     pub labels: &'a [usize],
     pub separator: Separator,
     pub comment: Option<u8>,
@@ -158,11 +159,13 @@ impl Rows<'_> {
             return Some(f64::NAN);
         }
         match &self.table.kinds[j] {
-            Kind::Number => number(cell).ok(),
+            Kind::Number => number(cell, self.comma).ok(),
             Kind::Levels(levels) => {
-                let kept = |b: &u8| !self.labels.contains(&j) || !self.strip.contains(b);
+                let is_label = self.labels.contains(&j);
+                let kept = |b: &u8| !is_label || !self.strip.contains(b);
                 let end = cell.iter().rposition(kept).map_or(0, |last| last + 1);
-                levels.known(&cell[..end]).filter(|_| !cell.is_empty()).map(|code| code as f64)
+                let text = pointed(&cell[..end], is_label && self.comma);
+                levels.known(&text).filter(|_| !cell.is_empty()).map(|code| code as f64)
             }
         }
     }

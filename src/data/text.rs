@@ -231,8 +231,8 @@ impl<'a, R: Read> Reader<'a, R> {
 impl Builder {
     /// The rows of a block, if there is nothing to say of them and they fit into memory; what does not is found out row by row.
     fn pieces(&mut self, text: &[u8], separator: Separator, comment: Option<u8>) -> Option<Vec<Piece>> {
-        let Builder { table, missing, strip, labels, .. } = self;
-        let pieces = Rows { table, missing, strip, labels, separator, comment }.parse(text)?;
+        let Builder { table, missing, strip, comma, labels, .. } = self;
+        let pieces = Rows { table, missing, strip, comma: *comma, labels, separator, comment }.parse(text)?;
         let cells = pieces.iter().map(|piece| piece.cells.len()).sum::<usize>();
         let fits = self.table.cells.len() + cells <= self.room && self.table.cells.try_reserve(cells).is_ok();
         fits.then_some(pieces)

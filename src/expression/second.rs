@@ -70,7 +70,8 @@ impl Second {
     /// `None` if inputs are too many, or an operation has no second derivative, or coefficients are made of several parameters.
     pub fn new(program: &Program) -> Option<Second> {
         let (mut tape, root) = (program.tape.clone(), program.roots[0]);
-        let coefficients = tape.margins.iter().map(|ids| of_margin(&tape, ids)).collect::<Option<Vec<_>>>()?;
+        let coefficients =
+            tape.margins.iter().map(|ids| of_margin(&tape, ids)).collect::<Option<Vec<_>>>()?;
         let found = inputs(&tape, root);
         if found.len() > MOST_INPUTS {
             return None;
@@ -114,7 +115,13 @@ impl Second {
                 tile.forward(program, level, seat, &mut buffers);
                 for (&id, mean) in program.roots.iter().zip(&mut means) {
                     let found = tile.operand(program, id, &buffers.values, &seat.splats);
-                    binary(level, Binary::Mul, found, Operand::all(&Line([*share; LANES])), &mut here[..tile.len]);
+                    binary(
+                        level,
+                        Binary::Mul,
+                        found,
+                        Operand::all(&Line([*share; LANES])),
+                        &mut here[..tile.len],
+                    );
                     for (mean, here) in mean.iter_mut().zip(&here) {
                         (0..LANES).for_each(|l| mean[l] += here[l]);
                     }
@@ -158,7 +165,9 @@ impl Second {
                         binary(level, Binary::Mul, Operand::rows(weights), of_pair, &mut v[k][rows]);
                     }
                     _ => {
-                        let (Some(panel), out) = (on.rows.panel, &mut product[..found.len()]) else { continue };
+                        let (Some(panel), out) = (on.rows.panel, &mut product[..found.len()]) else {
+                            continue;
+                        };
                         binary(level, Binary::Mul, Operand::rows(weights), of_pair, out);
                         add_gradients(level, panel, rows, &[out], &mut [&mut sums[k]]);
                     }

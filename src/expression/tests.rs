@@ -232,7 +232,11 @@ fn second_derivatives_are_derivatives_of_the_gradient() {
                 let wanted = (up[j] - down[j]) / 2e-5;
                 // Differences lose half the digits; rows that cross the bend of a Huber loss on the way count for it, too.
                 let within = if text.contains("huber") { 3e-3 } else { 1e-7 * wanted.abs().max(1.0) };
-                assert!((h[[i, j]] - wanted).abs() < within, "{text} by {i}, {j}: {} for {wanted}", h[[i, j]]);
+                assert!(
+                    (h[[i, j]] - wanted).abs() < within,
+                    "{text} by {i}, {j}: {} for {wanted}",
+                    h[[i, j]]
+                );
                 assert_eq!(h[[i, j]], h[[j, i]], "{text}");
             }
         }

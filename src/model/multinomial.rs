@@ -86,7 +86,8 @@ impl Law for Multinomial {
     fn forms(&self, of: Outcome) -> Option<Vec<Form>> {
         let (own, classes) = (of.y as usize, self.classes.len());
         let against = |other: usize| {
-            let of_class = |class: usize| f64::from(u8::from(class == own)) - f64::from(u8::from(class == other));
+            let of_class =
+                |class: usize| f64::from(u8::from(class == own)) - f64::from(u8::from(class == other));
             Form { eta: (1..classes).map(of_class).collect(), phi: Vec::new() }
         };
         Some((0..classes).filter(|other| *other != own).map(against).collect())

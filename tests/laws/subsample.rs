@@ -60,7 +60,8 @@ fn mini_batches_are_unbiased() {
     let pseudo = Dataset::from_values(vec![10.0, -7.0]);
     let w = Prior::Noninformative.posterior_draw(&data, Seed(4), 0).weights().0.to_vec();
     let observed: Vec<f64> = w.iter().map(|w| 0.6 * w).collect();
-    let f = Measure::new(&data, observed.clone(), npl::process::Pseudo::Own(pseudo), vec![0.3, 0.1]);
+    let f =
+        Measure::new(&data, observed.clone(), npl::process::Pseudo::Own(Box::new(pseudo)), vec![0.3, 0.1]);
     let exact = model.gradient(&[1.5], &f).unwrap()[0];
     let all: Vec<f64> = observed.into_iter().chain([0.3, 0.1]).collect();
     let alias = WeightedAliasIndex::new(all).unwrap();

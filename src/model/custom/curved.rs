@@ -67,8 +67,7 @@ struct Hard {
 
 impl Curvature {
     pub fn new(program: &Program, blocks: &[Block]) -> Option<Curvature> {
-        let real =
-            |j: usize| blocks.iter().any(|b| b.support == Support::Real && b.range.contains(&j));
+        let real = |j: usize| blocks.iter().any(|b| b.support == Support::Real && b.range.contains(&j));
         let p = blocks.last().map_or(0, |b| b.range.end);
         if p > MOST {
             return None;
@@ -345,8 +344,7 @@ impl<'a> Objective<'a> {
             self.loss.by_logarithms(&self.transform.constrain(&moved).0, &mut scaled);
             self.pulled_back(&moved, &scaled)
         };
-        let bends: Vec<(Vec<f64>, Vec<f64>)> =
-            (0..p).map(|k| (pulled(k, STEP), pulled(k, -STEP))).collect();
+        let bends: Vec<(Vec<f64>, Vec<f64>)> = (0..p).map(|k| (pulled(k, STEP), pulled(k, -STEP))).collect();
         let bend = |i: usize, k: usize| (bends[i].0[k] - bends[i].1[k]) / (2.0 * STEP);
         j.t().dot(&h).dot(&j) + Array2::from_shape_fn((p, p), |(i, k)| 0.5 * (bend(i, k) + bend(k, i)))
     }
@@ -365,7 +363,8 @@ impl<'a> Objective<'a> {
 
     /// The mean curvature of the margins of the first rows.
     fn mean_of_margins(&self, search: usize, u: &[f64]) -> f64 {
-        let (Some((place, weights)), theta) = (self.on.searches[search].first(), self.transform.constrain(u).0)
+        let (Some((place, weights)), theta) =
+            (self.on.searches[search].first(), self.transform.constrain(u).0)
         else {
             return 0.0;
         };
@@ -514,7 +513,11 @@ impl Curved for Objective<'_> {
         let hard = self.hard.as_ref()?;
         let theta = self.transform.constrain(u).0;
         let weights = &hard.weights[search];
-        let h = self.of.second.hessian(self.place(&theta, far), &[Weighted { rows: &hard.second, weights }], true);
+        let h = self.of.second.hessian(
+            self.place(&theta, far),
+            &[Weighted { rows: &hard.second, weights }],
+            true,
+        );
         let on = vec![Weighted { rows: &hard.first, weights }];
         Some(lower(self.in_coordinates(h, u, || Point { theta: &theta, on }).view()))
     }

@@ -35,7 +35,8 @@ impl<L: Law> Predictor<L> {
         let is_event = |i: usize| data.event.as_ref().is_none_or(|event| event[i] == 1.0);
         let outcome = |i: usize| Outcome { y: y[i], event: is_event(i) };
         if data.n() > 0 && self.law.forms(outcome(0)).is_some() {
-            let of_row = |i: usize| self.law.forms(outcome(i)).unwrap_or_default().into_iter().map(move |f| (i, f));
+            let of_row =
+                |i: usize| self.law.forms(outcome(i)).unwrap_or_default().into_iter().map(move |f| (i, f));
             return basis.separation_of_forms(&(0..data.n()).flat_map(of_row).collect::<Vec<_>>());
         }
         let of_row = |i: usize| {
