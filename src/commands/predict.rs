@@ -50,7 +50,8 @@ pub fn predict(args: PredictArgs) -> Result<()> {
         let whole = || rows.data.select(&(0..rows.n()).filter(|&i| rows.whole[i]).collect::<Vec<_>>());
         let refused = posterior.model.refuses(&rows.data).and_then(|_| posterior.model.refuses(&whole()));
         if let Some(why) = refused {
-            let from = if before == 0 { String::new() } else { format!(" (counted from row {})", before + 1) };
+            let from =
+                if before == 0 { String::new() } else { format!(" (counted from row {})", before + 1) };
             return Err(Error::input(format!("{}: the model {why}{from}", printable(&shown))).into());
         }
         let told = pool.install(|| posterior.tell(before, &rows, question));

@@ -53,7 +53,8 @@ fn components(names: &[String]) -> Vec<Component> {
         let one: Vec<String> = find(head, k, None).into_iter().collect();
         if one.is_empty() { (1..).map_while(|j| find(head, k, Some(j))).collect() } else { one }
     };
-    let first = |dots: String, brackets: String| if has(&dots) { Some(dots) } else { Some(brackets).filter(has) };
+    let first =
+        |dots: String, brackets: String| if has(&dots) { Some(dots) } else { Some(brackets).filter(has) };
     let variances = |k: usize, d: usize| -> Vec<String> {
         let own = all("sigma2", k);
         let matrix = |j: usize| first(format!("Sigma.{k}.{j}.{j}"), format!("Sigma[{k},{j},{j}]"));
@@ -81,7 +82,9 @@ fn draw(request: &Request) -> Result<Scene> {
     let run = request.first();
     let components = components(run.parameters());
     let Some(d) = components.first().map(|c| c.means.len()) else {
-        return Err(Error::input("the run is no mixture of Gaussians: it has no parameters pi, mu and sigma2 or Sigma"));
+        return Err(Error::input(
+            "the run is no mixture of Gaussians: it has no parameters pi, mu and sigma2 or Sigma",
+        ));
     };
     let trial = run.trial(request.round(run)?);
     let data = trial.as_ref().ok().map(|trial| trial.train.as_ref());
