@@ -28,6 +28,9 @@ pub struct Round<'a> {
     pub path: Option<&'a PathConfig>,
 }
 
+/// The minimum at equal weights by names, and how much every row moves each parameter, row after row.
+type Moved = (BTreeMap<String, f64>, Vec<f64>);
+
 /// What rounds share.
 pub struct Session<'a> {
     pub machine: Machine<'a>,
@@ -268,12 +271,7 @@ impl Round<'_> {
     }
 
     /// The same, and how much every training row moves it, if that is to be kept: of the first repeat.
-    fn influence(
-        &self,
-        trial: &Trial,
-        machine: Machine,
-        known: Option<&Findings>,
-    ) -> Result<Option<(BTreeMap<String, f64>, Vec<f64>)>> {
+    fn influence(&self, trial: &Trial, machine: Machine, known: Option<&Findings>) -> Result<Option<Moved>> {
         if !self.study.experiment.output.influence || self.round > 0 {
             return Ok(None);
         }
