@@ -61,6 +61,7 @@ sd = 1.0
 beta = { y1 = 1.0, y2 = -1.0 }
 sigma = 1.0
 [model.linear]
+penalty = "none"
 [sampler]
 B = 400
 """
@@ -92,9 +93,9 @@ def show(title, lines):
 
 def picture(points):
     """Coverage with two Monte Carlo errors, a row each, and a line at what it should be."""
-    left, right, top, row = 250, 620, 36, 22
+    left, end_x, top, row = 290, 640, 36, 22
     low, high = 0.6, 1.0
-    at = lambda p: left + (right - left) * (p - low) / (high - low)
+    at = lambda p: left + (end_x - left) * (p - low) / (high - low)
     height = top + row * len(points) + 40
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 660 {height}" font-family="sans-serif" font-size="12">',
@@ -129,10 +130,17 @@ point("normal mean, n = 200, NPL", lines, "theta")
 three = NORMAL.replace("n = 200", "n = 500").replace("mean = 1.0", "mean = [0.0, 1.0, 2.0]")
 show("Three means, n = 500", coverage("three", three, 2000, "--interval", "percentile,simultaneous"))
 methods = [("npl", 2000), ("nuts", 400), ("advi", 300)]
-for link, title in [("logit", "right link"), ("cauchit", "wrong link")]:
+right = LOGISTIC.replace("LINK", "logit")
+wrong = LOGISTIC.replace("LINK", "cauchit").replace("y1 = 1.0, y2 = -0.5", "y1 = 2.0, y2 = -1.0")
+wrong_500 = wrong.replace("n = 200", "n = 500")
+for key, title, text in [
+    ("logit", "right link, n = 200", right),
+    ("cauchit", "wrong link, n = 200", wrong),
+    ("cauchit-500", "wrong link, n = 500", wrong_500),
+]:
     for method, datasets in methods:
-        text = LOGISTIC.replace("LINK", link)
-        lines = coverage(f"{link}-{method}", text, datasets, "--truth", "minimum", "--set", f"method={method}")
+        more = 2 if (key, method) == ("cauchit-500", "nuts") else 1
+        lines = coverage(f"{key}-{method}", text, more * datasets, "--truth", "minimum", "--set", f"method={method}")
         show(f"Logistic, {title}, {method}", lines)
         point(f"logistic slope, {title}, {method.upper()}", lines, "beta.y1")
 for rows in (20, 33, 55, 110, 220):

@@ -99,7 +99,7 @@ fn many_parameters(observations: &[(usize, &Observations)], within: Within) -> O
     let (free, parameters) = hit.first()?;
     Some(format!(
         "few rows for so many parameters{}: {free} that weigh by themselves, {parameters} parameters and no penalty; below \
-         {FEW} rows for each the posterior bootstrap is too narrow (its variance is about 1 - p/n of that of the estimate), and \
+         {FEW} rows for each the posterior bootstrap is too narrow (at 2 for each it has half the variance of the estimate), and \
          its intervals cover too seldom (docs/calibration.md); a penalty or fewer columns would help",
         within(hit.len(), observations.len())
     ))

@@ -132,7 +132,16 @@ fn draws_that_run_out_of_iterations_are_counted_and_limited() {
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     assert!(ended.stderr.contains("20 of 20 draws ran out of iterations"), "{}", ended.stderr);
     assert!(ended.stderr.contains("sampler.max_unconverged = 0.01 "), "{}", ended.stderr);
-    warned(&place, &ended, "runs/l", &["20 of 20 draws ran out of iterations"]);
+    // Eight rows for three parameters.
+    warned(
+        &place,
+        &ended,
+        "runs/l",
+        &["20 of 20 draws ran out of iterations", "few rows for so many parameters: 8 "],
+    );
+    // A penalty holds what few rows do not.
+    let held = place.ok(&["run", "e.toml", "--set", "model.logistic.penalty=ridge", "--out", "held"]);
+    assert!(!held.stdout.contains("few rows"), "{}", held.stdout);
     place.ok(&[&few[..], &["--set", "sampler.max_unconverged=1", "--out", "allowed"]].concat());
 }
 
