@@ -239,10 +239,10 @@ impl Node {
             return;
         };
         self.touched = value.touched;
-        if let Data::List(items) = &mut self.data {
-            if let Some(item) = items.iter_mut().find(|item| item.is_called(name)) {
-                return item.set(rest, value);
-            }
+        if let Data::List(items) = &mut self.data
+            && let Some(item) = items.iter_mut().find(|item| item.is_called(name))
+        {
+            return item.set(rest, value);
         }
         if !matches!(self.data, Data::Table(_)) {
             *self = value.empty_table();
