@@ -57,6 +57,7 @@ def arguments():
     parser.add_argument("--table", type=Path, default=Path("mutants.csv"), help="where outcomes go")
     parser.add_argument("--cargo", default="cargo", help="what stands for cargo in the copy, with its arguments")
     parser.add_argument("--run", default="", help="what stands before a test program")
+    parser.add_argument("--minutes", type=float, default=1e6, help="stop after so long; the next time goes on")
     parser.add_argument("--again", action="store_true", help="try survivors of the table again")
     parser.add_argument("--one-program", action="store_true",
                         help="laws are compiled into the unit tests, and the program is not built: the library is compiled once, not twice")
@@ -266,7 +267,9 @@ def build(args, sample):
     """Weaves and builds until what is left compiles: the test programs, and the mutants that do not compile."""
     laws = "".join(f'#[cfg(test)]\n#[path = "../tests/laws/{law}.rs"]\nmod {law};\n' for law in ALONE)
     inside = "#[cfg(test)]\nextern crate self as npl;\n" + laws if args.one_program else ""
-    (args.copy / "src/lib.rs").write_text((ROOT / "src/lib.rs").read_text() + SWITCH + inside)
+    library = (ROOT / "src/lib.rs").read_text() + SWITCH + inside
+    if (args.copy / "src/lib.rs").read_text() != library:
+        (args.copy / "src/lib.rs").write_text(library)
     # What did not compile the last time need not be tried again.
     memory = args.table.with_suffix(".broken.json")
     broken = {int(k): v for k, v in json.loads(memory.read_text()).items()} if memory.exists() else {}
@@ -361,42 +364,55 @@ def main():
                     for program, modules in mutant["steps"] if program != "program"]
             mutant["steps"] = [step for step in laws if step[1]]
     usual = {}
-    for step in sorted({json.dumps(step) for mutant in sample for step in mutant["steps"]}):
-        code, seconds, said = run(args, programs, json.loads(step), 0, 600)
-        usual[step] = seconds
-        print(f"{step}: {seconds:.1f} s", flush=True)
-        if code != 0:
-            sys.exit(said[-3000:] + f"\n{step} fails before anything is broken")
-    rows = []
-    fields = ["name", "outcome", "by"]
-    # Named ones first, then in the order of the sample: a part of it is a sample too.
-    for mutant in sorted(sample, key=lambda m: m["genre"] != "named"):
+
+    def limit(step):
+        """Processor time that tests may take; they must pass before anything is broken."""
+        key = json.dumps(step)
+        if key not in usual:
+            code, usual[key], said = run(args, programs, step, 0, 600)
+            print(f"{key}: {usual[key]:.1f} s", flush=True)
+            if code != 0:
+                sys.exit(said[-3000:] + f"\n{key} fails before anything is broken")
+        return 5 * usual[key] + 20
+
+    rows = {}
+    for mutant in sample:
         name = mutant["name"]
-        if name in known:
-            rows.append(known[name])
-            continue
         if mutant["number"] in broken:
-            row = dict(name=name, outcome="does not compile", by=broken[mutant["number"]])
+            rows[name] = dict(name=name, outcome="does not compile", by=broken[mutant["number"]])
         else:
-            row = dict(name=name, outcome="survived", by="")
-            for step in mutant["steps"]:
-                code, seconds, said = run(args, programs, step, mutant["number"], 5 * usual[json.dumps(step)] + 20)
-                if code != 0:
-                    first = re.search(r"^test (\S+) \.\.\. FAILED", said, re.M)
-                    by = f"{step[0]}::{first.group(1)}" if first else f"{step[0]} {' '.join(step[1])}: exit code {code}"
-                    row = dict(name=name, outcome="timeout" if code == "timeout" else "killed", by=by)
-                    break
-        rows.append(row)
-        print(f"{row['outcome']}: {name} ({row['by'][:90]})", flush=True)
-        with args.table.open("w", newline="") as file:
-            table = csv.DictWriter(file, fields)
-            table.writeheader()
-            table.writerows(rows + [r for n, r in known.items() if n not in {x["name"] for x in rows}])
+            rows[name] = known.get(name, dict(name=name, outcome="open", by=0))
+    # All mutants against the quickest tests, then what is left against the next: in the order of the sample, of which a part is
+    # a sample too.
+    ends = time.time() + 60 * args.minutes
+    for depth in range(max(len(mutant["steps"]) for mutant in sample)):
+        for mutant in sample:
+            row = rows[mutant["name"]]
+            if row["outcome"] != "open" or int(row["by"]) > depth or depth >= len(mutant["steps"]) or time.time() > ends:
+                continue
+            step = mutant["steps"][depth]
+            code, seconds, said = run(args, programs, step, mutant["number"], limit(step))
+            if code != 0:
+                first = re.search(r"^test (\S+) \.\.\. FAILED", said, re.M)
+                by = f"{step[0]}::{first.group(1)}" if first else f"{step[0]} {' '.join(step[1])}: exit code {code}"
+                row.update(outcome="timeout" if code == "timeout" else "killed", by=by)
+                print(f"{row['outcome']}: {row['name']} ({by[:90]})", flush=True)
+            elif depth + 1 == len(mutant["steps"]):
+                row.update(outcome="survived", by="")
+                print(f"survived: {row['name']}", flush=True)
+            else:
+                # So many of its steps it has passed.
+                row["by"] = depth + 1
+            with args.table.open("w", newline="") as file:
+                table = csv.DictWriter(file, ["name", "outcome", "by"])
+                table.writeheader()
+                table.writerows(rows.values())
+    rows = list(rows.values())
     count = lambda outcome: sum(row["outcome"] == outcome for row in rows)
-    viable = len(rows) - count("does not compile")
+    viable = len(rows) - count("does not compile") - count("open")
     caught = count("killed") + count("timeout")
     print(f"{len(rows)} mutants: {count('does not compile')} do not compile, {count('killed')} killed, {count('timeout')} ran out of time, "
-          f"{count('survived')} survived: {100 * caught / max(viable, 1):.1f} % of {viable}")
+          f"{count('survived')} survived, {count('open')} are open: {100 * caught / max(viable, 1):.1f} % of {viable}")
     return 0
 
 
