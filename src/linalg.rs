@@ -29,9 +29,14 @@ impl Cholesky {
         pure::substitute(&self.0, b)
     }
 
+    /// L⁻¹ b with A = L Lᵀ.
+    pub fn half(&self, b: &[f64]) -> Vec<f64> {
+        pure::forward(&self.0, b)
+    }
+
     /// bᵀ A⁻¹ b.
     pub fn inverse_square(&self, b: &[f64]) -> f64 {
-        let half = pure::forward(&self.0, b);
+        let half = self.half(b);
         dot(&half, &half)
     }
 }

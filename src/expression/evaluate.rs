@@ -24,14 +24,14 @@ pub struct Point<'a> {
 }
 
 /// Numbers of θ alone: a line for every eight points.
-struct Numbers {
+pub(super) struct Numbers {
     width: usize,
     values: Vec<Line>,
     slopes: Vec<Line>,
 }
 
 impl Numbers {
-    fn new(program: &Program, level: Level, thetas: &[&[f64]]) -> Numbers {
+    pub(super) fn new(program: &Program, level: Level, thetas: &[&[f64]]) -> Numbers {
         let (width, count) = (thetas.len().div_ceil(LANES), program.of_parameters.len());
         let mut numbers = Numbers {
             width,
@@ -71,7 +71,7 @@ impl Numbers {
         numbers
     }
 
-    fn at(&self, program: &Program, id: Id, point: usize) -> f64 {
+    pub(super) fn at(&self, program: &Program, id: Id, point: usize) -> f64 {
         self.values[program.order[id] * self.width + point / LANES][point % LANES]
     }
 
@@ -114,9 +114,9 @@ impl Numbers {
 }
 
 /// What is kept of a point while rows are gone through.
-struct Seat {
+pub(super) struct Seat {
     /// The exported numbers, in all lanes.
-    splats: Vec<Line>,
+    pub(super) splats: Vec<Line>,
     /// Their adjoints, lanes still to be summed.
     sums: Vec<Line>,
     /// The coefficients of every margin, and their adjoints.
@@ -128,7 +128,7 @@ struct Seat {
 }
 
 impl Seat {
-    fn new(program: &Program, numbers: &Numbers, point: usize) -> Seat {
+    pub(super) fn new(program: &Program, numbers: &Numbers, point: usize) -> Seat {
         let value = |&id: &Id| numbers.at(program, id, point);
         let of_margins = &program.tape.margins;
         let lines = |len: usize| vec![Line::default(); len];
@@ -144,28 +144,28 @@ impl Seat {
 }
 
 /// The buffers of a tile.
-struct Buffers {
-    values: Vec<Line>,
+pub(super) struct Buffers {
+    pub(super) values: Vec<Line>,
     slopes: Vec<Line>,
     adjoints: Vec<Line>,
 }
 
 impl Buffers {
-    fn new(program: &Program) -> Buffers {
+    pub(super) fn new(program: &Program) -> Buffers {
         let lines = vec![Line::default(); program.of_both.len() * TILE];
         Buffers { values: lines.clone(), slopes: lines.clone(), adjoints: lines }
     }
 }
 
 /// A tile of rows: lines `first` to `first + len`.
-struct Tile<'a> {
+pub(super) struct Tile<'a> {
     rows: &'a Prepared<'a>,
-    first: usize,
-    len: usize,
+    pub(super) first: usize,
+    pub(super) len: usize,
 }
 
 impl Tile<'_> {
-    fn operand<'b>(
+    pub(super) fn operand<'b>(
         &'b self,
         program: &Program,
         id: Id,
@@ -180,7 +180,7 @@ impl Tile<'_> {
         }
     }
 
-    fn forward(&self, program: &Program, level: Level, seat: &Seat, buffers: &mut Buffers) {
+    pub(super) fn forward(&self, program: &Program, level: Level, seat: &Seat, buffers: &mut Buffers) {
         let len = self.len;
         for (k, &id) in program.of_both.iter().enumerate() {
             let (before, rest) = buffers.values.split_at_mut(k * TILE);
@@ -263,7 +263,7 @@ impl Tile<'_> {
     }
 
     /// The margins of some seats: rows are read once for all of them.
-    fn fill_margins(&self, level: Level, seats: &mut [&mut Seat]) {
+    pub(super) fn fill_margins(&self, level: Level, seats: &mut [&mut Seat]) {
         let (Some(panel), groups) = (self.rows.panel, self.first..self.first + self.len) else { return };
         for m in 0..seats.first().map_or(0, |seat| seat.margins.len()) {
             let parts = seats.iter_mut().map(|seat| (&seat.coefficients[m][..], &mut seat.margins[m][..]));
@@ -283,12 +283,12 @@ impl Tile<'_> {
     }
 }
 
-fn sum(line: &Line) -> f64 {
+pub(super) fn sum(line: &Line) -> f64 {
     let half: [f64; 4] = std::array::from_fn(|l| line[l] + line[l + 4]);
     (half[0] + half[2]) + (half[1] + half[3])
 }
 
-fn tiles<'a>(rows: &'a Prepared<'a>) -> impl Iterator<Item = Tile<'a>> {
+pub(super) fn tiles<'a>(rows: &'a Prepared<'a>) -> impl Iterator<Item = Tile<'a>> {
     (0..rows.lines).step_by(TILE).map(move |first| Tile { rows, first, len: TILE.min(rows.lines - first) })
 }
 

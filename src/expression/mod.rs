@@ -4,12 +4,15 @@
 //! parts.
 
 mod compile;
+mod derive;
 mod evaluate;
 mod functions;
 mod lexer;
 mod parser;
 mod prepared;
 mod program;
+mod second;
+mod separate;
 mod tape;
 
 use std::fmt;
@@ -20,6 +23,8 @@ pub use lexer::{Span, Word};
 pub use parser::{Kind, Node, Operator, Parser, parse};
 pub use prepared::{Columns, Prepared, in_lines};
 pub use program::Program;
+pub use second::{At, Input, Second};
+pub use separate::Separate;
 pub use tape::{Id, Leaf, Tape};
 
 /// What is wrong with a text, and with which characters of it.

@@ -192,6 +192,88 @@ fn gradients_are_derivatives_of_the_weighted_sum() {
     }
 }
 
+/// Against differences of the exact gradient: margins, several of them, parameters by themselves and both at once.
+#[test]
+fn second_derivatives_are_derivatives_of_the_gradient() {
+    for text in [
+        "let eta = s + dot(beta, x); softplus(eta) - c*eta",
+        "sqrt(1 + (a - s)^2) + tanh(s*b)",
+        "-student_lpdf(a, 4 + s^2, v.1, exp(v.2))",
+        "logsumexp([0, dot(beta, x), s + dot(v, x)]) - c*dot(v, x)",
+        "exp(s*b)*log(2 + s*s) + expm1(v.1*a)/(1 + v.2^2) + log1p(v.3^2)*b",
+        "lgamma(2 + s^2 + a^2) + erf(s*a - v.1) + expit(v.2*v.3*b)",
+        "(2 + a^2)^(s*v.3) + (1.5 + s^2)^a + v.1^3*v.2^-2",
+        "if(a < b, sq(s - a)*v.1, exp(v.2*s))",
+        "huber(a - s - dot(beta, x), 0.6)*v.3",
+        "v.1*sq(dot(v, x) - s)",
+        "abs(a)*s^2 + max(a, b)*sq(v.1 - s) + min(a, 0.3)*s",
+    ] {
+        let program = program(text).unwrap_or_else(|fault| panic!("{text}: {fault} at {:?}", fault.span));
+        let second = Second::new(&program).unwrap_or_else(|| panic!("{text}"));
+        let rows = rows(300);
+        let (prepared, curved) = (prepare(&program, &rows), prepare(second.program(), &rows));
+        let weights = in_lines(&(0..300).map(|i| 0.002 + 0.001 * noise(i + 7).abs()).collect::<Vec<_>>());
+        let h = second.hessian(At::Here(&THETA), &[Weighted { rows: &curved, weights: &weights }], false);
+        let gradient = |theta: &[f64]| {
+            let mut by_theta = [vec![0.0; 7]];
+            let on = vec![Weighted { rows: &prepared, weights: &weights }];
+            program.add(&[Point { theta, on }], 0.0, &mut by_theta);
+            let [by_theta] = by_theta;
+            by_theta
+        };
+        for i in 0..7 {
+            let moved = |by: f64| {
+                let mut theta = THETA;
+                theta[i] += by;
+                gradient(&theta)
+            };
+            let (up, down) = (moved(1e-5), moved(-1e-5));
+            for j in 0..7 {
+                let wanted = (up[j] - down[j]) / 2e-5;
+                // Differences lose half the digits; rows that cross the bend of a Huber loss on the way count for it, too.
+                let within = if text.contains("huber") { 3e-3 } else { 1e-7 * wanted.abs().max(1.0) };
+                assert!(
+                    (h[[i, j]] - wanted).abs() < within,
+                    "{text} by {i}, {j}: {} for {wanted}",
+                    h[[i, j]]
+                );
+                assert_eq!(h[[i, j]], h[[j, i]], "{text}");
+            }
+        }
+    }
+}
+
+/// What has no second derivative on a tape, or too many inputs, is left to gradients.
+#[test]
+fn second_derivatives_are_only_where_they_are_known() {
+    for text in ["digamma(2 + s^2)*a", "sq(dot(2*beta, x))"] {
+        assert!(Second::new(&program(text).unwrap()).is_none(), "{text}");
+    }
+}
+
+/// Terms of single entries and their derivatives; what is of several is left.
+#[test]
+fn a_penalty_is_taken_apart() {
+    let both = |text: &str| {
+        let (scope, mut found) = (scope(), Vec::new());
+        let mut compiler = Compiler::new(&scope);
+        let root = compiler.scalar(&parse(text).unwrap()).unwrap();
+        let separate = Separate::new(&Program::new(compiler.tape, vec![root]), 0, |j| j > 0);
+        separate.slopes(&[&THETA], |_, j, slopes| found.push((j, slopes)));
+        (found, separate.is_whole)
+    };
+    let (found, whole) = both("1.5*sum(log(1 + beta^2/2)) - sq(v.1)/4");
+    let student = |b: f64| [1.5 * 2.0 * b / (2.0 + b * b), 3.0 * (2.0 - b * b) / (2.0 + b * b).powi(2)];
+    let wanted = [(4, student(0.25)), (5, student(-0.4)), (6, student(0.8)), (1, [-0.15, -0.5])];
+    assert!(whole && found.len() == 4);
+    for (j, [slope, bend]) in wanted {
+        let (_, [a, b]) = found.iter().find(|(k, _)| *k == j).unwrap();
+        assert!((a - slope).abs() < 1e-14 && (b - bend).abs() < 1e-14, "{j}: {a} {b} for {slope} {bend}");
+    }
+    let (found, whole) = both("sq(s) + v.1*v.2 + exp(v.3)");
+    assert!(!whole && found.len() == 1 && found[0].0 == 3, "{found:?}");
+}
+
 #[test]
 fn what_rows_or_parameters_decide_alone_is_not_computed_for_both() {
     let program = program("log(exp(a) + 2)*s + exp(s)*b + exp(s)").unwrap();

@@ -27,6 +27,8 @@ pub enum Unary {
     Softplus,
     Lgamma,
     Digamma,
+    /// The slope of [`Digamma`](Unary::Digamma), for second derivatives; there are no third ones.
+    Trigamma,
     Erf,
     /// To a whole power.
     Power(i32),
@@ -57,7 +59,7 @@ pub enum Binary {
 impl Unary {
     /// Its derivative is not 0 wherever it has one.
     pub fn has_slope(self) -> bool {
-        self != Unary::Not
+        !matches!(self, Unary::Not | Unary::Trigamma)
     }
 }
 
@@ -160,6 +162,7 @@ fn unary_body<V: Vector>(op: Unary, a: &[Line], out: &mut [Line], slope: &mut [L
         }),
         Unary::Lgamma => one_by_one(a, out, slope, |x| (libm::lgamma(x), digamma(x))),
         Unary::Digamma => one_by_one(a, out, slope, |x| (digamma(x), trigamma(x))),
+        Unary::Trigamma => one_by_one(a, out, slope, |x| (trigamma(x), 0.0)),
         Unary::Erf => one_by_one(a, out, slope, |x| {
             (libm::erf(x), std::f64::consts::FRAC_2_SQRT_PI * libm::exp(-x * x))
         }),

@@ -37,6 +37,7 @@ fn exact(op: Unary, x: f64) -> f64 {
         Unary::Softplus => x.max(0.0) + libm::log1p(libm::exp(-x.abs())),
         Unary::Lgamma => libm::lgamma(x),
         Unary::Digamma => digamma(x),
+        Unary::Trigamma => trigamma(x),
         Unary::Erf => libm::erf(x),
         Unary::Power(k) => x.powi(k),
     }
