@@ -1,6 +1,7 @@
 //! A loss of one's own: ∫ l(row, θ) dF with l an expression of columns and parameters, eq. (1) as it stands. Gradients are exact,
 //! by reverse mode over the tape of the expression.
 
+mod curved;
 mod kinks;
 mod names;
 mod parameters;
@@ -8,14 +9,15 @@ mod parameters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::row_loss::{Metric, OnBlock, RowLoss, Rows};
-use super::{Block, Context, Model, Response, Support, Transform};
+use super::row_loss::{Metric, OnBlock, Ready, RowLoss, Rows};
+use super::{Block, Context, Model, Response, Search, Support, Transform};
 use crate::config::{Complaint, Gamma, InOrder, complaint, within};
 use crate::data::Dataset;
 use crate::expression::{Compiler, Fault, Id, Point, Prepared, Program, Scope, Weighted, in_lines, parse};
 use crate::kernel::Line;
 use crate::optim::Minimum;
 use crate::process::Measure;
+use curved::Curvature;
 use names::{DataColumns, EVENT, TARGET, scope};
 use parameters::{Domain, lay_out};
 
@@ -65,6 +67,7 @@ impl Config {
                 .iter()
                 .find(|b| b.name == "beta" && b.range.len() == d && d > 0)
                 .map(|b| b.range.clone()),
+            curvature: Curvature::new(&program, &blocks),
             kinks: program.kinks(),
             blocks,
             program,
@@ -148,6 +151,8 @@ pub struct Custom {
     events: bool,
     coefficients: Option<std::ops::Range<usize>>,
     metric: Metric,
+    /// Second derivatives, where there are and where they are worth having.
+    curvature: Option<Curvature>,
 }
 
 fn prepare<'a>(program: &Program, data: &'a Dataset) -> Prepared<'a> {
@@ -212,6 +217,15 @@ impl OnBlock for OnMeasures<'_> {
 }
 
 impl Custom {
+    /// The loss at a point, and γ of the penalty; derivatives are added, by log θ where θ is positive or on a simplex.
+    fn at(&self, point: Point, gamma: f64, gradient: &mut [f64]) -> f64 {
+        let (theta, mut by_theta) = (point.theta, [vec![0.0; gradient.len()]]);
+        let value = self.program.add(&[point], gamma, &mut by_theta)[0];
+        self.by_logarithms(theta, &mut by_theta[0]);
+        gradient.iter_mut().zip(&by_theta[0]).for_each(|(g, by)| *g += by);
+        value
+    }
+
     /// Derivatives by log θ where θ is positive or on a simplex.
     fn by_logarithms(&self, theta: &[f64], gradient: &mut [f64]) {
         let logarithmic =
@@ -239,19 +253,19 @@ impl RowLoss for Custom {
 
     fn sum(&self, f: &Measure, theta: &[f64], gradient: &mut [f64]) -> f64 {
         let (on, theta) = (OnMeasures::new(self, &[f]), [theta.to_vec()]);
-        let mut by_theta = [vec![0.0; gradient.len()]];
-        let value = self.program.add(&on.points(&[0], &theta), 0.0, &mut by_theta)[0];
-        self.by_logarithms(&theta[0], &mut by_theta[0]);
-        gradient.iter_mut().zip(&by_theta[0]).for_each(|(g, by)| *g += by);
-        value
+        self.at(on.points(&[0], &theta).remove(0), 0.0, gradient)
+    }
+
+    fn ready<'a>(&'a self, data: &'a Dataset, w: &[f64]) -> Option<Box<Ready<'a>>> {
+        let (rows, weights) = (prepare(&self.program, data), in_lines(w));
+        Some(Box::new(move |theta, gradient| {
+            let on = vec![Weighted { rows: &rows, weights: &weights }];
+            self.at(Point { theta, on }, 0.0, gradient)
+        }))
     }
 
     fn penalise(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
-        let mut by_theta = [vec![0.0; gradient.len()]];
-        let value = self.program.add(&[Point { theta, on: Vec::new() }], self.gamma, &mut by_theta)[0];
-        self.by_logarithms(theta, &mut by_theta[0]);
-        gradient.iter_mut().zip(&by_theta[0]).for_each(|(g, by)| *g += by);
-        value
+        self.at(Point { theta, on: Vec::new() }, self.gamma, gradient)
     }
 
     fn losses(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
@@ -271,6 +285,16 @@ impl RowLoss for Custom {
     /// A Hessian says nothing of kinks.
     fn metric(&self) -> Option<&Metric> {
         self.kinks.is_empty().then_some(&self.metric)
+    }
+
+    fn by_curvature(
+        &self,
+        model: &Rows<Custom>,
+        transform: &Transform,
+        searches: &[Search],
+    ) -> Option<Vec<Minimum>> {
+        let curvature = self.curvature.as_ref().filter(|_| self.kinks.is_empty())?;
+        curved::minimise(self, curvature, model, transform, searches)
     }
 
     fn gradient_tolerance(&self) -> f64 {

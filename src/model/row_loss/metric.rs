@@ -41,23 +41,28 @@ impl Metric {
             }
             let f = Measure::empirical(data);
             let on = model.loss.on(&[&f]);
-            fit(&objective(on.as_ref(), transform, None), model.mass)
+            let objective = objective(on.as_ref(), transform, None);
+            let at = |u: &[f64]| {
+                let (values, mut gradients) = objective.at(&[0], &[u.to_vec()]);
+                (values[0], gradients.remove(0))
+            };
+            fit(transform.dim(), model.mass, at, |u| matrix(&objective, 0, u)).map(|(_, factor)| factor)
         };
         self.0.get_or_init(make).as_ref()
     }
 }
 
-/// The Hessian near the minimum of the only search, by damped Newton steps from 0; `None` if they do not come near it.
-fn fit(objective: &Objective, mass: f64) -> Option<Cholesky> {
-    let p = objective.transform.dim();
+/// The minimum of a loss, by damped Newton steps from 0, and the Hessian near it; `None` if they do not come near.
+pub fn fit(
+    p: usize,
+    mass: f64,
+    at: impl Fn(&[f64]) -> (f64, Vec<f64>),
+    hessian: impl Fn(&[f64]) -> Array2<f64>,
+) -> Option<(Vec<f64>, Cholesky)> {
     let mut u = vec![0.0; p];
-    let at = |u: &[f64]| {
-        let (values, mut gradients) = objective.at(&[0], &[u.to_vec()]);
-        (values[0], gradients.remove(0))
-    };
     let (mut value, mut gradient) = at(&u);
     for _ in 0..STEPS {
-        let h = matrix(objective, 0, &u);
+        let h = hessian(&u);
         if !value.is_finite() || h.iter().any(|h| !h.is_finite()) {
             return None;
         }
@@ -72,14 +77,14 @@ fn fit(objective: &Objective, mass: f64) -> Option<Cholesky> {
         let step = factor.solve(&gradient);
         let gain = dot(&gradient, &step);
         if mass * gain <= NEAR && exact.is_some() {
-            return exact;
+            return exact.map(|factor| (u, factor));
         }
         let lower = (0..30).map(|k| libm::pow(0.5, f64::from(k))).find_map(|t| {
             let next: Vec<f64> = u.iter().zip(&step).map(|(u, s)| u - t * s).collect();
             let found = at(&next);
             (found.0 <= value - 1e-4 * t * gain).then_some((next, found))
         });
-        let Some((next, found)) = lower else { return exact };
+        let Some((next, found)) = lower else { return exact.map(|factor| (u, factor)) };
         (u, (value, gradient)) = (next, found);
     }
     None

@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView1};
 
 mod metric;
 
-pub use metric::Metric;
+pub use metric::{Metric, fit};
 
 use super::{Block, Joint, Model, Response, Search, Support, Transform, expectation};
 use crate::config::{Complaint, complaint};
@@ -47,6 +47,9 @@ impl Tile<'_> {
     }
 }
 
+/// Σ w l over all rows at θ; derivatives are added as those of [`RowLoss::sum`].
+pub type Ready<'a> = dyn Fn(&[f64], &mut [f64]) -> f64 + Send + Sync + 'a;
+
 /// l(row, θ), and a penalty on θ.
 pub trait RowLoss: Send + Sync {
     fn names(&self) -> Vec<String>;
@@ -71,6 +74,11 @@ pub trait RowLoss: Send + Sync {
     fn sum(&self, f: &Measure, theta: &[f64], gradient: &mut [f64]) -> f64 {
         let part = |part: Part| self.add(&Tile { part: &part, atoms: 0..part.w.len() }, theta, gradient);
         f.parts().map(part).sum()
+    }
+
+    /// [`RowLoss::sum`] over rows that stay the same, made ready once for many points; `None` if there is nothing to make ready.
+    fn ready<'a>(&'a self, _data: &'a Dataset, _w: &[f64]) -> Option<Box<Ready<'a>>> {
+        None
     }
 
     /// l of every row into `out`.
@@ -131,6 +139,20 @@ pub trait RowLoss: Send + Sync {
         None
     }
 
+    /// The minima of some searches, in unconstrained coordinates, by second derivatives of the loss; `None` if it has none that help.
+    /// Searches that do not converge are made again with gradients alone.
+    fn by_curvature(
+        &self,
+        _model: &Rows<Self>,
+        _transform: &Transform,
+        _searches: &[Search],
+    ) -> Option<Vec<Minimum>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Largest gradient entry of a converged search, per unit of the tolerance.
     fn gradient_tolerance(&self) -> f64 {
         GRADIENT
@@ -174,13 +196,16 @@ pub struct Rows<L> {
 
 /// Rows of a tile: it stays in the cache while all searches of a block visit it.
 const TILE: usize = 256;
-/// Draws of a block.
-const BLOCK: usize = 16;
+/// Draws of a block: few lanes are idle while its last searches end. Fewer where rows are so many that the weights of all would take
+/// more than a few dozen megabytes, but enough to share a pass.
+const BLOCK: usize = 64;
+const SMALLEST_BLOCK: usize = 16;
+const WEIGHTS: f64 = 4e6;
 /// Largest gradient entry of a converged search, per unit of the tolerance.
 const GRADIENT: f64 = 1e-5;
 
 impl<L: RowLoss> Rows<L> {
-    fn settings(&self) -> Settings {
+    pub fn settings(&self) -> Settings {
         let (l1, l1_len) = self.loss.kink();
         Settings {
             max_iterations: self.optimiser.max_iterations.get(),
@@ -191,6 +216,45 @@ impl<L: RowLoss> Rows<L> {
             l1,
             l1_factors: vec![1.0; l1_len],
         }
+    }
+
+    /// The searches of a block by L-BFGS, in unconstrained coordinates.
+    fn by_gradients(&self, transform: &Transform, searches: &[Search]) -> Vec<Minimum> {
+        let block: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
+        let on = self.loss.on(&block);
+        let starts = searches.iter().map(|s| transform.unconstrain(&s.start)).collect();
+        let shared = self.loss.metric().zip(block.first());
+        let shared = shared.and_then(|(metric, f)| metric.get(self, transform, f.observed()));
+        let mut objective = objective(on.as_ref(), transform, shared);
+        let settings = self.settings();
+        let first =
+            Settings { max_iterations: settings.max_iterations.min(self.loss.patience()), ..self.settings() };
+        let finish =
+            |(search, minimum): (usize, Minimum)| self.loss.finish(on.as_ref(), search, transform, minimum);
+        let minima = lbfgs::minimise_block(&mut objective, starts, &first);
+        let mut minima: Vec<Minimum> = minima.into_iter().enumerate().map(finish).collect();
+        if first.max_iterations < settings.max_iterations {
+            self.go_on(on.as_ref(), transform, &settings, &mut minima);
+        }
+        minima
+    }
+
+    /// Those that second derivatives did not lead to a minimum are searched for again; the lower end counts.
+    fn rescued(&self, transform: &Transform, searches: &[Search], mut minima: Vec<Minimum>) -> Vec<Minimum> {
+        let lost: Vec<usize> = (0..minima.len()).filter(|&i| minima[i].status != Status::Ok).collect();
+        if lost.is_empty() {
+            return minima;
+        }
+        let again: Vec<Search> =
+            lost.iter().map(|&i| Search { f: searches[i].f, start: searches[i].start.clone() }).collect();
+        for (i, found) in lost.into_iter().zip(self.by_gradients(transform, &again)) {
+            let iterations = minima[i].iterations + found.iterations;
+            if found.status == Status::Ok || !minima[i].beats(&found) {
+                minima[i] = found;
+            }
+            minima[i].iterations = iterations;
+        }
+        minima
     }
 
     /// Searches that were handed over and not finished have all their iterations, one by one.
@@ -378,22 +442,10 @@ impl<L: RowLoss> Model for Rows<L> {
 
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
         let transform = Transform::new(self.blocks());
-        let block: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
-        let on = self.loss.on(&block);
-        let starts = searches.iter().map(|s| transform.unconstrain(&s.start)).collect();
-        let shared = self.loss.metric().zip(block.first());
-        let shared = shared.and_then(|(metric, f)| metric.get(self, &transform, f.observed()));
-        let mut objective = objective(on.as_ref(), &transform, shared);
-        let settings = self.settings();
-        let first =
-            Settings { max_iterations: settings.max_iterations.min(self.loss.patience()), ..self.settings() };
-        let finish =
-            |(search, minimum): (usize, Minimum)| self.loss.finish(on.as_ref(), search, &transform, minimum);
-        let minima = lbfgs::minimise_block(&mut objective, starts, &first);
-        let mut minima: Vec<Minimum> = minima.into_iter().enumerate().map(finish).collect();
-        if first.max_iterations < settings.max_iterations {
-            self.go_on(on.as_ref(), &transform, &settings, &mut minima);
-        }
+        let minima = match self.loss.by_curvature(self, &transform, searches) {
+            Some(minima) => self.rescued(&transform, searches, minima),
+            None => self.by_gradients(&transform, searches),
+        };
         let constrain = |minimum: Minimum| {
             let theta = transform.constrain(&minimum.theta).0;
             let finite = theta.iter().all(|t| t.is_finite());
@@ -404,7 +456,7 @@ impl<L: RowLoss> Model for Rows<L> {
     }
 
     fn block_size(&self) -> usize {
-        BLOCK
+        ((WEIGHTS / self.n.max(1.0)) as usize).clamp(SMALLEST_BLOCK, BLOCK)
     }
 
     fn is_likelihood(&self) -> bool {
@@ -471,8 +523,9 @@ impl<L: RowLoss> Model for Rows<L> {
         if !self.is_likelihood() {
             return Err(complaint("", "is a loss without a likelihood, and conventional Bayes needs one"));
         }
-        let w = (0..data.n()).map(|i| data.weight(i)).collect();
-        Ok(Box::new(RowJoint { model: self, f: Measure::weighted(data, w) }))
+        let w: Vec<f64> = (0..data.n()).map(|i| data.weight(i)).collect();
+        let ready = self.loss.ready(data, &w);
+        Ok(Box::new(RowJoint { model: self, f: Measure::weighted(data, w), ready }))
     }
 }
 
@@ -480,6 +533,7 @@ impl<L: RowLoss> Model for Rows<L> {
 struct RowJoint<'a, L> {
     model: &'a Rows<L>,
     f: Measure<'a>,
+    ready: Option<Box<Ready<'a>>>,
 }
 
 impl<L: RowLoss> Joint for RowJoint<'_, L> {
@@ -495,7 +549,10 @@ impl<L: RowLoss> Joint for RowJoint<'_, L> {
         let loss = &self.model.loss;
         let (mut of_rows, mut of_penalty) = (vec![0.0; theta.len()], vec![0.0; theta.len()]);
         let penalty = loss.penalise(theta, &mut of_penalty);
-        let sum = loss.sum(&self.f, theta, &mut of_rows);
+        let sum = match &self.ready {
+            Some(sum) => sum(theta, &mut of_rows),
+            None => loss.sum(&self.f, theta, &mut of_rows),
+        };
         let (kink, len) = loss.kink();
         // A flat prior on log θ is 1/θ on θ.
         let positive = self.blocks().into_iter().filter(|b| b.support.is_positive());
