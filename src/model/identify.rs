@@ -33,6 +33,18 @@ const NAMED: f64 = 0.05;
 /// A row and the response that it has in some draw, as a sign; a row may have both.
 pub type Labelled = (usize, f64);
 
+/// What the loss of a row keeps from falling without end: a linear form of its predictors, and of parameters beside them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Form {
+    /// A coefficient for each predictor.
+    pub eta: Vec<f64>,
+    /// And for each of the parameters.
+    pub phi: Vec<f64>,
+}
+
+/// Numbers of the forms of all rows that are held at a time, at most: beyond, nothing is decided.
+const MOST_NUMBERS: usize = 40_000_000;
+
 /// A column of the data that is a combination of columns before it, up to a constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alias {
@@ -140,6 +152,34 @@ impl Basis {
         let mut direction = Cone { a: &a, k }.separate()?;
         let coefficients = self.coefficients(direction.split_off(self.intercept));
         Some(self.columns.iter().copied().zip(coefficients).collect())
+    }
+
+    /// The same for several predictors and parameters beside them: a direction along which no form of a row falls, and some
+    /// grow. Of each column the largest of its coefficients.
+    pub fn separation_of_forms(&self, rows: &[(usize, Form)]) -> Option<Vec<(usize, f64)>> {
+        let (predictors, extras) = rows.first().map(|(_, form)| (form.eta.len(), form.phi.len()))?;
+        let (k, width) = (self.q.len(), predictors * self.q.len() + extras);
+        if k == 0 || rows.len().saturating_mul(width) > MOST_NUMBERS {
+            return None;
+        }
+        let one = 1.0 / (self.q[0].len() as f64).sqrt();
+        let mut a = Vec::with_capacity(rows.len() * width);
+        for (i, form) in rows {
+            let first = a.len();
+            a.extend(form.eta.iter().flat_map(|c| self.q.iter().map(move |q| c * q[*i])));
+            a.extend(form.phi.iter().map(|c| c * one));
+            let length = norm(&a[first..]);
+            if length == 0.0 {
+                a.truncate(first);
+            }
+            a[first..].iter_mut().for_each(|v| *v /= length);
+        }
+        let direction = Cone { a: &a, k: width }.separate()?;
+        let of_predictor =
+            |m: usize| self.coefficients(direction[m * k + self.intercept..(m + 1) * k].to_vec());
+        let all: Vec<Vec<f64>> = (0..predictors).map(of_predictor).collect();
+        let largest = |c: usize| all.iter().map(|of| of[c].abs()).fold(0.0, f64::max);
+        Some(self.columns.iter().enumerate().map(|(c, &column)| (column, largest(c))).collect())
     }
 }
 
@@ -351,6 +391,42 @@ mod tests {
         assert!(separated(&line([1.0, 2.0, 3.0, 3.0 + 1e-6, 5.0]), &y), "by a hair");
         assert!(!separated(&line([1.0, 2.0, 2.0, 2.0, 1.0]), &[0, 0, 1, 1, 1]), "nothing but ties");
         assert!(separated(&line([1.0, 2.0, 3.0, 4.0, 5.0]), &[1; 5]), "by the intercept");
+    }
+
+    /// Three classes on a line: apart; one of them inside another, which the others are apart from; all of them mixed. With cut points as
+    /// with a predictor for each class.
+    #[test]
+    fn several_classes_on_a_line() {
+        let multinomial = |y: usize| -> Vec<Form> {
+            let eta = |k: usize| {
+                let sign = |class: usize| f64::from(u8::from(class == y)) - f64::from(u8::from(class == k));
+                (1..3).map(sign).collect()
+            };
+            (0..3).filter(|k| *k != y).map(|k| Form { eta: eta(k), phi: Vec::new() }).collect()
+        };
+        let ordered = |y: usize| -> Vec<Form> {
+            let cut = |k: usize, sign: f64| {
+                let phi = (0..2).map(|c| if c == k { sign } else { 0.0 }).collect();
+                Form { eta: vec![-sign], phi }
+            };
+            [(y < 2).then(|| cut(y, 1.0)), (y > 0).then(|| cut(y - 1, -1.0))].into_iter().flatten().collect()
+        };
+        let separated = |x: &[f64], y: &[usize], forms: &dyn Fn(usize) -> Vec<Form>| {
+            let x = Array2::from_shape_vec((x.len(), 1), x.to_vec()).unwrap();
+            let rows: Vec<(usize, Form)> =
+                y.iter().enumerate().flat_map(|(i, y)| forms(*y).into_iter().map(move |f| (i, f))).collect();
+            Basis::new(x.view()).separation_of_forms(&rows).is_some()
+        };
+        let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        for (free, forms) in [(true, &multinomial as &dyn Fn(usize) -> Vec<Form>), (false, &ordered)] {
+            assert!(separated(&x, &[0, 0, 1, 1, 2, 2], forms), "complete");
+            assert!(separated(&x, &[0, 0, 1, 1, 1, 2], forms), "touching nowhere");
+            assert!(!separated(&x, &[0, 1, 0, 2, 1, 2], forms), "neighbours overlap");
+            assert!(!separated(&x, &[1, 2, 0, 2, 1, 0], forms));
+            // Two classes mixed and the third apart from both: only predictors of their own can follow.
+            assert_eq!(separated(&x, &[0, 0, 1, 2, 1, 2], forms), free);
+            assert_eq!(separated(&x, &[0, 2, 0, 2, 1, 1], forms), free);
+        }
     }
 
     /// A row with both responses holds the direction to its boundary.

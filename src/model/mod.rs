@@ -314,6 +314,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Of counts that may vary more than Poisson's: at θ they do not.
+    fn is_undispersed(&self, _theta: &[f64]) -> bool {
+        false
+    }
+
     /// Of a mixture: what its components are.
     fn components(&self) -> Option<Components> {
         None

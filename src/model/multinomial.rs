@@ -3,7 +3,7 @@
 use rand::distr::Distribution;
 use rand_distr::Open01;
 
-use super::predictor::{Law, Outcome, config};
+use super::predictor::{Form, Law, Outcome, config};
 use super::{Context, Model, Response};
 use crate::config::{Complaint, complaint};
 use crate::math::log_sum_exp;
@@ -80,6 +80,17 @@ impl Law for Multinomial {
     fn probabilities(&self, _at: &(), eta: &[f64]) -> Option<Vec<f64>> {
         let total = log_total(eta);
         Some([0.0].iter().chain(eta).map(|eta| libm::exp(eta - total)).collect())
+    }
+
+    /// η of its class minus that of every other (Albert and Anderson 1984).
+    fn forms(&self, of: Outcome) -> Option<Vec<Form>> {
+        let (own, classes) = (of.y as usize, self.classes.len());
+        let against = |other: usize| {
+            let of_class =
+                |class: usize| f64::from(u8::from(class == own)) - f64::from(u8::from(class == other));
+            Form { eta: (1..classes).map(of_class).collect(), phi: Vec::new() }
+        };
+        Some((0..classes).filter(|other| *other != own).map(against).collect())
     }
 
     fn wants(&self, train: &crate::data::Dataset) -> Option<Complaint> {

@@ -32,6 +32,8 @@ const LONGEST: usize = 1000;
 const LARGE: f64 = 30.0;
 /// The least dispersion that is told from 0.
 const LEAST: f64 = 1e-12;
+/// Dispersion up to which a count of a thousand varies by a thousandth more than Poisson's.
+const TINY: f64 = 1e-6;
 /// Beyond this mean counts are normal to more digits than a count has.
 const LARGEST_MEAN: f64 = 1e15;
 
@@ -123,6 +125,10 @@ impl Law for NegativeBinomial {
         // A gamma variate of a shape too large to be made is its mean.
         let mean = gamma.map_or(mean, |gamma| gamma.sample(rng));
         rand_distr::Poisson::new(mean.min(LARGEST_MEAN)).map_or(0.0, |poisson| poisson.sample(rng))
+    }
+
+    fn is_undispersed(&self, phi: &[f64]) -> bool {
+        phi[0] <= TINY
     }
 
     fn keeps(&self, of: Outcome) -> [bool; 2] {

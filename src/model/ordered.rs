@@ -4,7 +4,7 @@
 use rand::distr::Distribution;
 use rand_distr::Open01;
 
-use super::predictor::{Extra, Law, Outcome, config};
+use super::predictor::{Extra, Form, Law, Outcome, config};
 use super::{Context, Model, Response, Support};
 use crate::config::{Complaint, complaint};
 use crate::math::{expit, softplus};
@@ -87,8 +87,16 @@ impl Law for Ordered {
         Some((0..self.classes).map(|k| below(k + 1) - below(k)).collect())
     }
 
-    fn keeps(&self, of: Outcome) -> [bool; 2] {
-        [of.y > 0.0, of.y + 1.0 < self.classes as f64]
+    /// The cut point above its class minus η, and η minus the one below: cut points may move too.
+    fn forms(&self, of: Outcome) -> Option<Vec<Form>> {
+        let (k, cuts) = (of.y as usize, self.classes - 1);
+        let cut = |at: usize, sign: f64| {
+            let mut phi = vec![0.0; cuts];
+            phi[at] = sign;
+            Form { eta: vec![-sign], phi }
+        };
+        let [above, below] = [(k < cuts).then(|| cut(k, 1.0)), (k > 0).then(|| cut(k - 1, -1.0))];
+        Some(above.into_iter().chain(below).collect())
     }
 
     fn wants(&self, train: &crate::data::Dataset) -> Option<Complaint> {

@@ -108,6 +108,9 @@ pub struct Diagnostics {
     pub max_gradient: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collapse: Option<CollapseShares>,
+    /// Draws whose dispersion cannot be told from 0, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undispersed: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<Adequacy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,6 +175,7 @@ bytes!(Diagnostics {
     max_iterations,
     max_gradient,
     collapse,
+    undispersed,
     restarts,
     chains,
     advi,
@@ -259,6 +263,7 @@ pub struct DiagnosticsSum {
     judged: usize,
     at_floor: usize,
     narrow: usize,
+    undispersed: usize,
     restarts: AdequacySum,
 }
 
@@ -274,6 +279,7 @@ impl Default for DiagnosticsSum {
             judged: 0,
             at_floor: 0,
             narrow: 0,
+            undispersed: 0,
             restarts: AdequacySum::default(),
         }
     }
@@ -288,6 +294,7 @@ bytes!(DiagnosticsSum {
     judged,
     at_floor,
     narrow,
+    undispersed,
     restarts,
 });
 
@@ -308,6 +315,7 @@ impl DiagnosticsSum {
             self.at_floor += usize::from(collapse.at_floor);
             self.narrow += usize::from(collapse.narrow);
         }
+        self.undispersed += usize::from(model.is_undispersed(&minimum.theta));
     }
 
     /// Adds a draw that no search has found: a prior keeps it from the singularities of a likelihood.
@@ -330,6 +338,7 @@ impl DiagnosticsSum {
         self.judged += next.judged;
         self.at_floor += next.at_floor;
         self.narrow += next.narrow;
+        self.undispersed += next.undispersed;
         self.restarts.fold(&next.restarts);
     }
 
@@ -342,6 +351,7 @@ impl DiagnosticsSum {
             max_gradient: (!self.max_gradient.is_nan()).then_some(self.max_gradient),
             collapse: (self.judged > 0)
                 .then(|| CollapseShares { at_floor: share(self.at_floor), narrow: share(self.narrow) }),
+            undispersed: (self.undispersed > 0).then_some(self.undispersed),
             restarts: self.restarts.mean(),
             chains: None,
             advi: None,

@@ -36,6 +36,7 @@ pub fn warnings(repeats: &[Repeat], rounds: &str) -> Vec<String> {
     found.extend(variational(&each.iter().filter_map(|d| d.advi.as_ref()).collect::<Vec<_>>(), &within));
     found.extend(importance(&each.iter().filter_map(|d| d.importance.as_ref()).collect::<Vec<_>>(), &within));
     found.extend(collapse(&each));
+    found.extend(dispersion(&each, repeats.iter().map(|r| r.draws).sum()));
     found
 }
 
@@ -168,6 +169,17 @@ fn collapse(each: &[&Diagnostics]) -> Option<String> {
     })
 }
 
+/// Counts that vary less than a negative binomial distribution can: α ends at 0, which is no minimum inside its range.
+fn dispersion(each: &[&Diagnostics], draws: usize) -> Option<String> {
+    let count: usize = each.iter().filter_map(|d| d.undispersed).sum();
+    (count > 0).then(|| {
+        format!(
+            "{count} of {draws} draws have dispersion 0: counts vary no more than Poisson's there, and the other parameters are \
+             those of `[model.poisson]`"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +223,13 @@ mod tests {
             "4 of 200 draws ran",
         ];
         assert!(found.iter().zip(begins).all(|(f, b)| f.starts_with(b)) && found.len() == 4, "{found:#?}");
+    }
+
+    #[test]
+    fn counts_that_vary_too_little_are_told() {
+        let all = [json!({ "undispersed": 7 }), json!({})].map(|more| repeat(json!({ "ok": 100 }), more));
+        let found = warnings(&all, "repeats");
+        assert!(found.len() == 1 && found[0].starts_with("7 of 200 draws have dispersion 0"), "{found:?}");
     }
 
     #[test]

@@ -391,6 +391,52 @@ fn what_cannot_be_honoured_is_refused() {
     }
 }
 
+/// Counts of 3 and 4 alone vary less than Poisson's: every draw ends at dispersion 0, and says so; geometric ones never do.
+#[test]
+fn counts_that_vary_too_little_are_noticed() {
+    let file = crate::tempfile::NamedTempFile::new().unwrap();
+    let of = |count: fn(i32) -> i32| {
+        let rows: String = (0..60).map(|i| format!("{},{}\n", (i * 7) % 11, count(i))).collect();
+        std::fs::write(file.path(), format!("a,y\n{rows}")).unwrap();
+        let trial = trial(&format!(
+            "name = \"t\"\nseed = 1\nsampler.B = 40\n[data]\ntrain = {:?}\ntarget = \"y\"\n[model.negative_binomial]\npenalty = \"none\"\n",
+            file.path().display().to_string()
+        ));
+        let mut found = 0;
+        minima(&trial, |_, theta| found += usize::from(trial.model.is_undispersed(theta)));
+        found
+    };
+    assert_eq!(of(|i| 3 + i % 2), 40);
+    assert_eq!(of(|i| [0, 0, 0, 1, 0, 2, 0, 12, 1, 30][(i % 10) as usize]), 0);
+}
+
+/// Classes that a column tells apart have no minimum without a penalty: the experiment is refused, with the column. Two classes that are
+/// mixed and a third apart from both are separated for a predictor of each class, and not for cut points.
+#[test]
+fn separated_classes_are_refused_with_the_column() {
+    let file = crate::tempfile::NamedTempFile::new().unwrap();
+    let text = |classes: [usize; 8], model: &str, penalty: &str| {
+        let noise = [3, 1, 4, 1, 5, 9, 2, 6];
+        let rows = classes.iter().enumerate().map(|(i, y)| format!("{i},{},{y}\n", noise[i]));
+        std::fs::write(file.path(), format!("size,noise,y\n{}", rows.collect::<String>())).unwrap();
+        format!(
+            "name = \"t\"\nseed = 1\n[sampler]\nB = 20\n[data]\ntrain = {:?}\ntarget = \"y\"\n[model.{model}]\npenalty = {penalty}",
+            file.path().display().to_string()
+        )
+    };
+    let converge = |text: &str| run(text).iter().all(|draw| draw.status == Status::Ok);
+    let (apart, partly, mixed) =
+        ([0, 0, 0, 1, 1, 2, 2, 2], [0, 0, 0, 1, 2, 1, 2, 1], [2, 0, 2, 1, 1, 2, 0, 2]);
+    for model in ["multinomial", "ordered"] {
+        let why = refused(&text(apart, model, "\"none\""));
+        assert!(why.contains("separated by `size`"), "{why}");
+        assert!(converge(&text(apart, model, "\"ridge\"")), "{model}");
+        assert!(converge(&text(mixed, model, "\"none\"")), "{model}");
+    }
+    assert!(refused(&text(partly, "multinomial", "\"none\"")).contains("separated by `size`"));
+    assert!(converge(&text(partly, "ordered", "\"none\"")));
+}
+
 /// A column or a file says which rows are tested on, or in which fold: fold (seed mod folds) + 1 of each repeat.
 #[test]
 fn splits_are_as_given() {

@@ -29,20 +29,27 @@ impl<L: Law> Predictor<L> {
         }
     }
 
-    fn labelled(&self, data: &Dataset) -> Vec<Labelled> {
+    /// A direction along which the loss falls for ever; all of them if no row keeps anything.
+    fn separation(&self, basis: &Basis, data: &Dataset) -> Option<Vec<(usize, f64)>> {
         let y = data.y.as_ref().expect("regression data have responses");
         let is_event = |i: usize| data.event.as_ref().is_none_or(|event| event[i] == 1.0);
+        let outcome = |i: usize| Outcome { y: y[i], event: is_event(i) };
+        if data.n() > 0 && self.law.forms(outcome(0)).is_some() {
+            let of_row =
+                |i: usize| self.law.forms(outcome(i)).unwrap_or_default().into_iter().map(move |f| (i, f));
+            return basis.separation_of_forms(&(0..data.n()).flat_map(of_row).collect::<Vec<_>>());
+        }
         let of_row = |i: usize| {
-            let [below, above] = self.law.keeps(Outcome { y: y[i], event: is_event(i) });
+            let [below, above] = self.law.keeps(outcome(i));
             [below.then_some((i, 1.0)), above.then_some((i, -1.0))].into_iter().flatten()
         };
-        (0..data.n()).flat_map(of_row).collect()
+        let rows: Vec<Labelled> = (0..data.n()).flat_map(of_row).collect();
+        if rows.is_empty() { Some(Vec::new()) } else { basis.separation(&rows) }
     }
 
     fn status(&self, data: &Dataset) -> Option<Status> {
         let basis = self.basis(data.x.whole());
-        let rows = self.labelled(data);
-        if rows.is_empty() || basis.separation(&rows).is_some() {
+        if self.separation(&basis, data).is_some() {
             return Some(Status::Separated);
         }
         let full = basis.is_full() || self.free().is_empty();
@@ -67,9 +74,8 @@ impl<L: Law> Predictor<L> {
         let name = |j: &usize| format!("`{}`", printable(&train.columns[free[*j]]));
         let list = |columns: &[usize]| columns.iter().take(LISTED).map(name).collect::<Vec<_>>().join(", ");
         let cure = "give a penalty (\"ridge\", `student_t`, \"lasso\"), or leave columns out";
-        let rows = self.labelled(train);
         let mut flaws = Vec::new();
-        if let Some(direction) = basis.separation(&rows) {
+        if let Some(direction) = self.separation(&basis, train) {
             let columns = columns_of(&direction);
             let why = match columns.is_empty() {
                 true => {

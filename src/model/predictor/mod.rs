@@ -20,6 +20,7 @@ pub use canonical::Canonical;
 pub(super) use config::config;
 pub use config::{Common, PenaltyWeight};
 
+pub use super::identify::Form;
 use super::{Block, Context, Joint, Model, Response, Search, Support, Transform, expectation};
 use crate::config::{Complaint, brief, complaint};
 use crate::data::Dataset;
@@ -119,6 +120,17 @@ pub trait Law: Clone + Send + Sync + 'static {
     /// Whether the response keeps η from falling without end, and from growing; where there is one.
     fn keeps(&self, _of: Outcome) -> [bool; 2] {
         [true, true]
+    }
+
+    /// The linear forms of η and φ that the loss of a response keeps from falling without end, where [`Law::keeps`] does not say it
+    /// all; every response has forms of the same lengths.
+    fn forms(&self, _of: Outcome) -> Option<Vec<Form>> {
+        None
+    }
+
+    /// Counts vary no more than Poisson's at φ, where they may.
+    fn is_undispersed(&self, _phi: &[f64]) -> bool {
+        false
     }
 
     /// What else the data must have for φ to have a minimum.
@@ -428,6 +440,10 @@ impl<L: Law> Model for Predictor<L> {
 
     fn flaws(&self, train: &Dataset) -> Option<Vec<Complaint>> {
         self.flaws_of(train)
+    }
+
+    fn is_undispersed(&self, theta: &[f64]) -> bool {
+        self.law.is_undispersed(self.phi(theta))
     }
 
     fn is_likelihood(&self) -> bool {
