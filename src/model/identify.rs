@@ -418,8 +418,7 @@ mod tests {
             Basis::new(x.view()).separation_of_forms(&rows).is_some()
         };
         let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        let kinds: [(&dyn Fn(usize) -> Vec<Form>, bool); 2] = [(&multinomial, true), (&ordered, false)];
-        for (forms, free) in kinds {
+        for (free, forms) in [(true, &multinomial as &dyn Fn(usize) -> Vec<Form>), (false, &ordered)] {
             assert!(separated(&x, &[0, 0, 1, 1, 2, 2], forms), "complete");
             assert!(separated(&x, &[0, 0, 1, 1, 1, 2], forms), "touching nowhere");
             assert!(!separated(&x, &[0, 1, 0, 2, 1, 2], forms), "neighbours overlap");
