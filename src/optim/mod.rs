@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod bfgs;
+pub mod kinks;
 pub mod lbfgs;
 mod line_search;
 mod progress;

@@ -18,6 +18,7 @@ mod measure;
 mod mixture;
 mod monte_carlo;
 mod nuts;
+mod one_minimum;
 mod poisson;
 #[path = "../program/support.rs"]
 mod program;
