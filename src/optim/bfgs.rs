@@ -6,9 +6,15 @@
 //! The objective is L(θ) = f(θ) + h(θ) + Σ gⱼ(θⱼ) with f and h convex; the smooth part of a gradient is that of f. What is known of h and the gⱼ is not left to be
 //! learned: H = A + ∇²h + D, D the curvature of the gⱼ at θ and A about the Hessian of f, mended by BFGS updates from
 //! gradients of f alone (Dennis, Gay and Welsch 1981).
+//!
+//! Where there is an L1 part, a step minimises it together with the parabola of the rest: proximal Newton (Lee, Sun and Saunders
+//! 2014).
+
+use ndarray::Array2;
 
 use super::batch::{BatchObjective, Points, Trial};
-use super::lbfgs::{STALLED, Settings};
+use super::kinks::Kinked;
+use super::lbfgs::{STALLED, Settings, pseudo_slope};
 use super::line_search::{LineSearch, Verdict};
 use super::progress::Progress;
 use super::{Minimum, Status};
@@ -59,6 +65,11 @@ impl Stage {
     pub fn start(theta: Vec<f64>) -> Stage {
         Stage { theta, iterations: 0, near: false, a: None }
     }
+
+    /// A start that is known to be near the minimum.
+    pub fn near(theta: Vec<f64>) -> Stage {
+        Stage { near: true, ..Stage::start(theta) }
+    }
 }
 
 /// Squared distance to the minimum, in posterior variances per parameter, within which a search is near it.
@@ -77,6 +88,8 @@ struct Lane {
     arrived: bool,
     /// A to begin with, if there is one.
     first: Option<Vec<f64>>,
+    /// A is still that of another format, whose rounding may have spoilt it.
+    carried: bool,
     /// Since A was made.
     progress: Progress,
     /// The largest gradient entry where the search was stuck last.
@@ -131,17 +144,17 @@ struct Group<T, const L: usize> {
 pub fn approach<T: Scalar<L>, const L: usize>(
     level: Level,
     objective: &mut dyn Curved<T, L>,
-    starts: Vec<Vec<f64>>,
+    starts: Vec<Stage>,
     settings: &Settings,
 ) -> Vec<Stage> {
-    let stages = starts.iter().cloned().map(Stage::start).collect();
-    let ends = run(level, objective, stages, settings, ROUGH_GAIN);
-    let stage = |(end, start): (Ended, Vec<f64>)| {
+    let ends = run(level, objective, starts.clone(), settings, ROUGH_GAIN);
+    let stage = |(end, start): (Ended, Stage)| {
         let Ended { theta, iterations, near, a, turn, .. } = end;
         match turn {
             // Perhaps for want of digits.
-            Turn::End(Status::Failed) => Stage { iterations, ..Stage::start(start) },
-            _ => Stage { theta, iterations, near, a },
+            Turn::End(Status::Failed) => Stage { iterations, ..start },
+            // At kinks columns may be so alike that singles do not tell them apart.
+            _ => Stage { theta, iterations, near, a: a.filter(|_| settings.l1 == 0.0) },
         }
     };
     ends.into_iter().zip(starts).map(stage).collect()
@@ -197,17 +210,30 @@ fn run<T: Scalar<L>, const L: usize>(
         }
         objective.evaluate(&mut trials);
         for (group, trial) in groups.iter_mut().zip(&mut trials) {
+            add_l1(&mut trial.at, settings);
             group.receive(level, &trial.at, settings);
             group.aim(level, objective, settings, least);
             group.set_off(level, &mut trial.at);
             for lane in 0..L {
-                if let Some((search, end)) = group.end(lane, p) {
+                if let Some((search, end)) = group.end(lane, p, settings) {
                     ends[search] = Some(end);
                     group.lanes[lane] = None;
                 }
             }
         }
     }
+}
+
+/// The L1 part of the values.
+fn add_l1<T: Scalar<L>, const L: usize>(at: &mut Points<T, L>, settings: &Settings) {
+    if settings.l1 == 0.0 {
+        return;
+    }
+    let mut norms = [0.0; L];
+    for (theta, factor) in at.theta.iter().zip(&settings.l1_factors) {
+        norms.iter_mut().zip(theta.0).for_each(|(norm, t)| *norm += factor * t.into().abs());
+    }
+    at.values.iter_mut().zip(norms).for_each(|(value, norm)| *value += settings.l1 * norm);
 }
 
 impl Lane {
@@ -217,6 +243,7 @@ impl Lane {
             line: LineSearch::default(),
             iterations: from.iterations + 1,
             arrived: from.near,
+            carried: from.a.is_some(),
             first: from.a,
             progress: Progress::new(),
             stuck: f64::INFINITY,
@@ -288,7 +315,7 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
     /// Judges the points that were tried, moves to those that are lower, and mends A.
     fn receive(&mut self, level: Level, trial: &Points<T, L>, settings: &Settings) {
         let ascents = dots(level, &trial.gradient, &self.direction);
-        let steepest = largest(level, &self.here.gradient);
+        let steepest = self.steepest(level, settings);
         let (mut begun, mut moved) = ([false; L], [false; L]);
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane else { continue };
@@ -300,7 +327,7 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
                 continue;
             }
             lane.iterations += 1;
-            match lane.line.judge(trial.values[l], Some(ascents[l])) {
+            match lane.line.judge(trial.values[l], (settings.l1 == 0.0).then_some(ascents[l])) {
                 Verdict::Accept => {
                     (lane.turn, moved[l]) = (Turn::Aim, true);
                     lane.progress.step();
@@ -337,13 +364,14 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
     /// Gives every search that wants one a direction, or its end.
     fn aim(&mut self, level: Level, objective: &mut dyn Curved<T, L>, settings: &Settings, least: f64) {
         let p = objective.p();
-        let steepest = largest(level, &self.here.gradient);
+        let steepest = self.steepest(level, settings);
         let cost = objective.renewal_cost();
         let mut exact = [false; L];
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane.as_mut().filter(|lane| lane.aims()) else { continue };
             let a = lane.first.take().or_else(|| {
                 let need = lane.need(p, steepest[l], cost, settings)?;
+                lane.carried = false;
                 Some(objective.hessian(lane.search, &self.here.theta(l, p), need))
             });
             if let Some(a) = a {
@@ -357,10 +385,13 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
         }
         self.add_known(objective, settings);
         self.factor(level, objective, exact, steepest, settings);
-        let step = &mut self.steps;
-        step.copy_from_slice(&self.here.gradient);
-        triangle::solve(level, &self.factor, step);
-        let gain = dots(level, step, &self.here.gradient);
+        let gain = if settings.l1 == 0.0 {
+            self.steps.copy_from_slice(&self.here.gradient);
+            triangle::solve(level, &self.factor, &mut self.steps);
+            dots(level, &self.steps, &self.here.gradient)
+        } else {
+            self.step_with_kinks(p, settings)
+        };
         let mut set = [false; L];
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane.as_mut().filter(|lane| lane.aims()) else { continue };
@@ -377,7 +408,51 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
             };
             set[l] = true;
         }
-        replace(level, set, -1.0, step, &mut self.direction);
+        replace(level, set, -1.0, &self.steps, &mut self.direction);
+    }
+
+    /// Minus the step of every search that wants one, to the minimum of its parabola with the L1 part, and what it promises to gain.
+    fn step_with_kinks(&mut self, p: usize, settings: &Settings) -> [f64; L] {
+        let factors = settings.l1_factors.iter().copied().chain(std::iter::repeat(0.0));
+        let l1: Vec<f64> = factors.take(p).map(|factor| settings.l1 * factor).collect();
+        let mut gain = [0.0; L];
+        self.steps.fill(Line::default());
+        for (l, _) in self.lanes.iter().enumerate().filter(|(_, lane)| lane.as_ref().is_some_and(Lane::aims))
+        {
+            let lower = self.whole.as_ref().unwrap_or(&self.a).lower(l, p);
+            let mut h = Array2::zeros((p, p));
+            for (j, k) in (0..p).flat_map(|j| (0..=j).map(move |k| (j, k))) {
+                let entry = lower[j * (j + 1) / 2 + k];
+                (h[[j, k]], h[[k, j]]) = (entry, entry);
+            }
+            for j in 0..p {
+                h[[j, j]] += self.d[j][l].into();
+            }
+            let (theta, gradient) = (self.here.theta(l, p), self.here.gradient(l, p));
+            let parabola = Kinked { h: &h, gradient: &gradient, l1: &l1, theta: &theta };
+            let at = parabola.minimise();
+            gain[l] = parabola.gain(&at);
+            for (step, (to, from)) in self.steps.iter_mut().zip(at.iter().zip(&theta)) {
+                step[l] = T::of(from - to);
+            }
+        }
+        gain
+    }
+
+    /// The largest entry of the gradient of every lane, or of its pseudo-gradient.
+    fn steepest(&self, level: Level, settings: &Settings) -> [f64; L] {
+        if settings.l1 == 0.0 {
+            return largest(level, &self.here.gradient);
+        }
+        let factors = settings.l1_factors.iter().copied().chain(std::iter::repeat(0.0));
+        let mut steepest = [0.0f64; L];
+        for ((gradient, theta), factor) in self.here.gradient.iter().zip(&self.here.theta).zip(factors) {
+            for (l, steepest) in steepest.iter_mut().enumerate() {
+                let slope = pseudo_slope(gradient[l].into(), theta[l].into(), settings.l1 * factor);
+                *steepest = steepest.max(slope.abs());
+            }
+        }
+        steepest
     }
 
     /// Adds ∇²h to A for the searches that want a direction.
@@ -418,7 +493,7 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
                 again = true;
                 if exact[l] {
                     exact[l] = false;
-                } else if lane.progress.has_moved() {
+                } else if lane.progress.has_moved() || std::mem::take(&mut lane.carried) {
                     self.a.set(l, &objective.hessian(lane.search, &self.here.theta(l, p), Need::Start));
                     lane.progress.begin(steepest[l]);
                     renewed = true;
@@ -443,7 +518,7 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
     }
 
     /// Where a search ended, or was left, if it was.
-    fn end(&self, lane: usize, p: usize) -> Option<(usize, Ended)> {
+    fn end(&self, lane: usize, p: usize, settings: &Settings) -> Option<(usize, Ended)> {
         let Lane { search, iterations, arrived: near, turn, .. } = *self.lanes[lane].as_ref()?;
         if !matches!(turn, Turn::End(_) | Turn::Leave) {
             return None;
@@ -453,7 +528,11 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
             theta.iter_mut().zip(&self.direction).for_each(|(t, d)| *t += d[lane].into());
             a = Some(self.a.lower(lane, p));
         }
-        let gradient = self.here.gradient.iter().map(|g| g[lane].into().abs()).fold(0.0, f64::max);
+        let factors = settings.l1_factors.iter().copied().chain(std::iter::repeat(0.0));
+        let entries = self.here.gradient.iter().zip(&self.here.theta).zip(factors);
+        let slopes =
+            entries.map(|((g, t), f)| pseudo_slope(g[lane].into(), t[lane].into(), settings.l1 * f).abs());
+        let gradient = slopes.fold(0.0, f64::max);
         Some((search, Ended { theta, value, gradient, iterations, turn, near, a }))
     }
 }
@@ -545,11 +624,10 @@ mod tests {
 
     /// In doubles alone, or with the first part of the way in singles.
     fn minimise(bowl: &mut Bowl, starts: Vec<Vec<f64>>, singles: bool) -> Vec<Minimum> {
-        let stages = if singles {
-            approach::<f32, SINGLES>(Level::PLAIN, bowl, starts, &settings())
-        } else {
-            starts.into_iter().map(Stage::start).collect()
-        };
+        let mut stages = starts.into_iter().map(Stage::start).collect();
+        if singles {
+            stages = approach::<f32, SINGLES>(Level::PLAIN, bowl, stages, &settings());
+        }
         minimise_block::<f64, LANES>(Level::PLAIN, bowl, stages, &settings())
     }
 
@@ -587,7 +665,8 @@ mod tests {
     /// The way in singles leads into the basin that doubles would find, nearly to its bottom, and leaves little to do.
     #[test]
     fn singles_lead_where_doubles_would() {
-        let stages = approach::<f32, SINGLES>(Level::PLAIN, &mut Bowl::default(), starts(), &settings());
+        let from = starts().into_iter().map(Stage::start).collect();
+        let stages = approach::<f32, SINGLES>(Level::PLAIN, &mut Bowl::default(), from, &settings());
         let minima = minimise(&mut Bowl::default(), starts(), false);
         let in_two = minimise(&mut Bowl::default(), starts(), true);
         for ((stage, minimum), end) in stages.iter().zip(&minima).zip(&in_two) {
@@ -605,6 +684,116 @@ mod tests {
             let minima = minimise(&mut Bowl::default(), starts, singles);
             assert_eq!([minima[0].status, minima[1].status], [Status::Failed, Status::Ok]);
             assert_eq!(minima[2].status, Status::Failed, "its loss overflows");
+        }
+    }
+
+    /// ½ Σ (xᵢᵀθ − yᵢ)² + log cosh of it, columns of which are nearly sums of others, and an L1 part that spares the last entry.
+    struct Columns(Vec<[f64; 4]>);
+
+    impl Columns {
+        fn new() -> Columns {
+            let noise = |i: usize| ((i * 7919 + 13) % 997) as f64 / 500.0 - 1.0;
+            let row = |i: usize| {
+                let (a, b) = (noise(i), noise(3 * i + 100));
+                [a, a + 1e-4 * noise(7 * i), b, 1.0]
+            };
+            Columns((0..30).map(row).collect())
+        }
+
+        /// The margin of a row less its response, which depends on the search.
+        fn margin(&self, s: usize, i: usize, theta: &[f64]) -> f64 {
+            let y = self.0[i][0] + 0.1 * s as f64 * self.0[i][2] - 0.2;
+            self.0[i].iter().zip(theta).map(|(x, t)| x * t).sum::<f64>() - y
+        }
+
+        fn gradient(&self, s: usize, theta: &[f64]) -> [f64; 4] {
+            let mut gradient = [0.0; 4];
+            for (i, x) in self.0.iter().enumerate() {
+                let m = self.margin(s, i, theta);
+                gradient.iter_mut().zip(x).for_each(|(g, x)| *g += (m + m.tanh()) * x);
+            }
+            gradient
+        }
+    }
+
+    impl<T: Scalar<L>, const L: usize> BatchObjective<T, L> for Columns {
+        fn p(&self) -> usize {
+            4
+        }
+
+        fn evaluate(&mut self, trials: &mut [Trial<T, L>]) {
+            for Trial { seats, at } in trials {
+                for (l, seat) in seats.iter().enumerate() {
+                    let Some(s) = *seat else { continue };
+                    let theta = at.theta(l, 4);
+                    let loss = |m: f64| 0.5 * m * m + m.abs() + (-2.0 * m.abs()).exp().ln_1p() - 2f64.ln();
+                    at.values[l] = (0..self.0.len()).map(|i| loss(self.margin(s, i, &theta))).sum();
+                    for (j, g) in self.gradient(s, &theta).into_iter().enumerate() {
+                        (at.smooth[j][l], at.gradient[j][l]) = (T::of(g), T::of(g));
+                    }
+                }
+            }
+        }
+
+        fn renewal_cost(&self) -> f64 {
+            3.0
+        }
+    }
+
+    impl<T: Scalar<L>, const L: usize> Curved<T, L> for Columns {
+        fn curvatures(&self, _theta: &[Line<T, L>], _exact: [bool; L], out: &mut [Line<T, L>]) {
+            out.fill(Line::default());
+        }
+
+        fn hessian(&mut self, s: usize, theta: &[f64], _need: Need) -> Vec<f64> {
+            let mut lower = vec![0.0; 10];
+            for (i, x) in self.0.iter().enumerate() {
+                let v = 2.0 - self.margin(s, i, theta).tanh().powi(2);
+                for (j, k) in (0..4).flat_map(|j| (0..=j).map(move |k| (j, k))) {
+                    lower[j * (j + 1) / 2 + k] += v * x[j] * x[k];
+                }
+            }
+            lower
+        }
+    }
+
+    /// Slopes are λ where an entry is not 0 and below it where it is, which many are exactly; as it would alone.
+    #[test]
+    fn searches_with_kinks_meet_their_optimality_conditions() {
+        for l1 in [0.5, 4.0, 100.0] {
+            let settings = Settings {
+                l1,
+                l1_factors: vec![1.0, 1.0, 0.5],
+                gradient: 1e-9,
+                tolerance: 1e-5,
+                ..settings()
+            };
+            let stages: Vec<Stage> =
+                (0..21).map(|s| Stage::start(vec![0.3 * s as f64, -1.0, 1.0, 0.1])).collect();
+            for singles in [false, true] {
+                let end = |stages: Vec<Stage>| {
+                    let stages = match singles {
+                        true => {
+                            approach::<f32, SINGLES>(Level::PLAIN, &mut Columns::new(), stages, &settings)
+                        }
+                        false => stages,
+                    };
+                    minimise_block::<f64, LANES>(Level::PLAIN, &mut Columns::new(), stages, &settings)
+                };
+                let minima = end(stages.clone());
+                assert_eq!(end(stages[..1].to_vec())[0], minima[0]);
+                let mut zeros = 0;
+                for (s, m) in minima.iter().enumerate() {
+                    assert!(m.status == Status::Ok && m.iterations < 60, "{s} at {l1}: {m:?}");
+                    for (j, slope) in Columns::new().gradient(s, &m.theta).into_iter().enumerate() {
+                        let weight = l1 * [1.0, 1.0, 0.5, 0.0][j];
+                        let worst = pseudo_slope(slope, m.theta[j], weight).abs();
+                        assert!(worst <= 1e-8, "{s} at {l1}: {slope} of {weight} in {j}");
+                        zeros += usize::from(m.theta[j] == 0.0);
+                    }
+                }
+                assert!(if l1 == 100.0 { zeros == 63 } else { (10..63).contains(&zeros) }, "{zeros} at {l1}");
+            }
         }
     }
 }

@@ -29,9 +29,11 @@ pub struct Settings {
     pub l1_factors: Vec<f64>,
 }
 
-/// Pairs of steps and gradient changes that are kept: without H₀, and with one, which leaves them less to say.
+/// Pairs of steps and gradient changes that are kept: without H₀, and with one, which leaves them less to say; from near the minimum
+/// they stay true, and save steps where H₀ is poor.
 const MEMORY: usize = 10;
 const MEMORY_WITH_METRIC: usize = 5;
+const MEMORY_NEAR: usize = 40;
 /// A search that rounding stops within this factor of the wanted gradient has converged.
 pub const STALLED: f64 = 1e3;
 /// Squared distance to the minimum, in posterior variances per parameter, beyond which a search is far from it.
@@ -61,6 +63,8 @@ struct Search {
     iterations: usize,
     /// Since H₀ was made.
     progress: Progress,
+    /// Its start is near the minimum.
+    begins_near: bool,
     turn: Turn,
 }
 
@@ -80,9 +84,19 @@ pub fn minimise_block(
     starts: Vec<Vec<f64>>,
     settings: &Settings,
 ) -> Vec<Minimum> {
+    minimise_block_from(objective, starts, false, settings)
+}
+
+/// The same, from starts that are known to be `near` their minima or not.
+pub fn minimise_block_from(
+    objective: &mut dyn BatchObjective,
+    starts: Vec<Vec<f64>>,
+    near: bool,
+    settings: &Settings,
+) -> Vec<Minimum> {
     let p = objective.p();
     let mut minima: Vec<Option<Minimum>> = starts.iter().map(|_| None).collect();
-    let mut waiting = starts.into_iter().enumerate().map(|(number, start)| Search::new(number, start));
+    let mut waiting = starts.into_iter().enumerate().map(|(number, start)| Search::new(number, start, near));
     let mut open: Vec<Search> = waiting.by_ref().take(objective.seats()).collect();
     let mut trials: Vec<Trial> = (0..open.len().div_ceil(LANES)).map(|_| Trial::new(p)).collect();
     while !open.is_empty() {
@@ -140,7 +154,7 @@ fn aim(objective: &mut dyn BatchObjective, open: &mut [Search], settings: &Setti
 const ROWS: &str = "rows of a fresh array are contiguous";
 
 impl Settings {
-    fn l1_norm(&self, theta: &[f64]) -> f64 {
+    pub fn l1_norm(&self, theta: &[f64]) -> f64 {
         let terms = || theta.iter().zip(&self.l1_factors).map(|(t, f)| f * t.abs());
         if self.l1 == 0.0 { 0.0 } else { self.l1 * terms().sum::<f64>() }
     }
@@ -152,7 +166,7 @@ impl Settings {
 }
 
 impl Search {
-    fn new(number: usize, theta: Vec<f64>) -> Search {
+    fn new(number: usize, theta: Vec<f64>, begins_near: bool) -> Search {
         Search {
             number,
             here: Point { theta, value: f64::NAN, gradient: Vec::new() },
@@ -163,6 +177,7 @@ impl Search {
             drop: f64::INFINITY,
             iterations: 1,
             progress: Progress::new(),
+            begins_near,
             turn: Turn::Try,
         }
     }
@@ -216,7 +231,11 @@ impl Search {
         let y: Vec<f64> = point.gradient.iter().zip(&self.here.gradient).map(|(a, b)| a - b).collect();
         let sy = dot(&s, &y);
         if sy > 1e-12 * (dot(&s, &s) * dot(&y, &y)).sqrt() {
-            let memory = if settings.uses_metric() { MEMORY_WITH_METRIC } else { MEMORY };
+            let memory = match (settings.uses_metric(), self.begins_near) {
+                (false, _) => MEMORY,
+                (true, false) => MEMORY_WITH_METRIC,
+                (true, true) => MEMORY_NEAR,
+            };
             if self.pairs.len() == memory {
                 self.pairs.pop_front();
             }
@@ -240,7 +259,7 @@ impl Search {
         if !settings.uses_metric() {
             return;
         }
-        if first && objective.begins_alone(number) {
+        if first && !self.begins_near && objective.begins_alone(number) {
             objective.renew(number, &self.here.theta, true);
         }
         let slow = self.progress.is_slow(steepest, settings.gradient, objective.renewal_cost());
@@ -253,7 +272,10 @@ impl Search {
     /// Judged by what the last step promised to gain.
     fn is_far(&self, settings: &Settings) -> bool {
         let p = (self.here.theta.len() as f64).min(settings.mass);
-        self.line.descent == 0.0 || -settings.mass * self.line.descent > FAR * p
+        match self.line.descent {
+            0.0 => !self.begins_near,
+            descent => -settings.mass * descent > FAR * p,
+        }
     }
 
     /// Takes the direction −`step`, or ends the search.
@@ -297,17 +319,11 @@ impl Search {
         steepest == 0.0 || close && steepest <= settings.gradient
     }
 
-    /// Of L + λ Σ|θⱼ|: where θⱼ = 0 the steeper side, or 0 if both go up.
     fn pseudo_gradient(&self, settings: &Settings) -> Vec<f64> {
         let mut slope = self.here.gradient.clone();
         if settings.l1 > 0.0 {
             for ((g, theta), factor) in slope.iter_mut().zip(&self.here.theta).zip(&settings.l1_factors) {
-                let l1 = settings.l1 * factor;
-                *g = match *theta {
-                    t if t > 0.0 => *g + l1,
-                    t if t < 0.0 => *g - l1,
-                    _ => (*g - l1).max(0.0) + (*g + l1).min(0.0),
-                };
+                *g = pseudo_slope(*g, *theta, settings.l1 * factor);
             }
         }
         slope
@@ -349,6 +365,15 @@ impl Search {
             gradient,
             status,
         }
+    }
+}
+
+/// Of L + λ|θ|: where θ = 0 the steeper side, or 0 if both go up.
+pub fn pseudo_slope(slope: f64, theta: f64, l1: f64) -> f64 {
+    match theta {
+        t if t > 0.0 => slope + l1,
+        t if t < 0.0 => slope - l1,
+        _ => (slope - l1).max(0.0) + (slope + l1).min(0.0),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod bfgs;
 pub mod descent;
+pub mod kinks;
 pub mod lbfgs;
 mod line_search;
 mod progress;

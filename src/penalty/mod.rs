@@ -50,6 +50,11 @@ pub trait Shape {
         0.0
     }
 
+    /// With a convex loss there is one minimum.
+    fn is_convex(&self) -> bool {
+        true
+    }
+
     /// Weight of Σ|β| in g, which has a kink and is the optimiser's to deal with.
     fn kink(&self) -> f64 {
         0.0
@@ -104,6 +109,10 @@ macro_rules! penalties {
                     $(Penalty::$table(g) => g.majorant(gamma, beta),)*
                     $(Penalty::$word => $word.majorant(gamma, beta),)*
                 }
+            }
+
+            fn is_convex(&self) -> bool {
+                match self { $(Penalty::$table(g) => g.is_convex(),)* $(Penalty::$word => $word.is_convex(),)* }
             }
 
             fn kink(&self) -> f64 {

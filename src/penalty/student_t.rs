@@ -38,6 +38,10 @@ impl StudentT {
 }
 
 impl Shape for StudentT {
+    fn is_convex(&self) -> bool {
+        false
+    }
+
     fn penalise<T: Scalar<L>, const L: usize>(
         &self,
         level: Level,

@@ -20,6 +20,7 @@ mod mixture;
 mod mixtures;
 mod monte_carlo;
 mod nuts;
+mod one_minimum;
 mod poisson;
 #[path = "../program/support.rs"]
 mod program;

@@ -69,6 +69,11 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// The rows that draws have in common.
+    pub fn lasting(&self) -> &Dataset {
+        if self.alone { self.observed } else { &self.rows }
+    }
+
     pub fn objective<'s, F: Family>(
         &'s self,
         model: &'s Regression<F>,

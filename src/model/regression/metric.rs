@@ -16,6 +16,10 @@ use crate::process::Measure;
 
 /// Beyond so many rows and columns nothing of H₀ is formed.
 const LARGEST: usize = 1000;
+/// The same where there is one minimum: H₀ at the fit to the unweighted data then serves all draws.
+const LARGEST_CONVEX: usize = 1000;
+/// Columns up to which a step with kinks is a matter of a matrix for each draw.
+const LARGEST_WITH_KINKS: usize = 256;
 /// D of the intercept, which has no penalty, where D must be inverted: small beside V, whose entries sum to about ¼.
 const FREE: f64 = 0.02;
 /// Leverage of a row beyond which its weight decides on H₀.
@@ -25,8 +29,12 @@ const HARD: f64 = 0.05;
 const HARD_ONE_IN: usize = 16;
 /// A search factors its matrix at every step where that costs at most about as much as an evaluation: p² of it over n.
 const SMALL: usize = 24;
+/// The same where there is one minimum, and all searches begin near it with one H₀: L-BFGS needs about as few steps then.
+const SMALL_CONVEX: usize = 8;
 /// Variance of a draw's Hessian about that of the unweighted data, 2p/n, up to which they are taken to be alike.
 const ALIKE: f64 = 1.0 / 16.0;
+/// The same for searches that begin near their minimum.
+const ALIKE_CONVEX: f64 = 1.0 / 8.0;
 
 /// What all searches begin with.
 pub enum Shared {
@@ -44,7 +52,7 @@ pub enum Shared {
     /// begins with one of its own: too long a first step leads out of the basin of the start.
     Factor {
         far: Cholesky,
-        near: Cholesky,
+        near: Inverse,
         leverage: bool,
     },
     /// D at β = 0 and X D⁻¹ Xᵀ; the columns of X are the rows of the panel.
@@ -57,6 +65,41 @@ pub struct Hard {
     pub rows: Vec<usize>,
     pub x: Panel,
     pub singles: Panel<f32, SINGLES>,
+}
+
+/// H₀⁻¹, for many searches at once.
+pub struct Inverse(Panel);
+
+impl Inverse {
+    fn new(factor: &Cholesky, p: usize) -> Inverse {
+        let mut inverse = Array2::zeros((p, p));
+        for (j, mut row) in inverse.outer_iter_mut().enumerate() {
+            let unit: Vec<f64> = (0..p).map(|k| f64::from(j == k)).collect();
+            row.assign(&ArrayView1::from(&factor.solve(&unit)));
+        }
+        Inverse(Panel::new(inverse.view()))
+    }
+
+    /// On the chosen rows of `v`, eight in step.
+    fn apply(&self, level: Level, rows: &[usize], v: &mut Array2<f64>) {
+        let p = self.0.d();
+        let mut lines: Vec<(Vec<Line>, Vec<Line>)> = rows
+            .chunks(LANES)
+            .map(|rows| {
+                let line = |j: usize| Line(std::array::from_fn(|l| rows.get(l).map_or(0.0, |&i| v[[i, j]])));
+                ((0..p).map(line).collect(), vec![Line::default(); self.0.rows()])
+            })
+            .collect();
+        for columns in pieces(p, COLUMNS) {
+            let (v, mut out): (Vec<&[Line]>, Vec<&mut [Line]>) =
+                lines.iter_mut().map(|(v, out)| (&v[columns.clone()], &mut out[..])).unzip();
+            add_margins(level, &self.0, 0..self.0.groups(), columns, &v, &mut out);
+        }
+        for (at, &i) in rows.iter().enumerate() {
+            let solved = &lines[at / LANES].1;
+            v.row_mut(i).iter_mut().zip(solved).for_each(|(v, line)| *v = line[at % LANES]);
+        }
+    }
 }
 
 /// 1/D of every column, and X D⁻¹ Xᵀ.
@@ -82,10 +125,13 @@ pub struct Metric<'a> {
 impl Shared {
     pub fn new<F: Family>(model: &Regression<F>, data: &Dataset) -> Shared {
         let (n, d) = (data.n(), data.d());
-        if n == 0 || n.min(d) > LARGEST {
+        let kinks = model.kink() > 0.0;
+        let convex = model.has_one_minimum();
+        let largest_order = if convex && d <= n { LARGEST_CONVEX } else { LARGEST };
+        if n == 0 || n.min(d) > largest_order || kinks && d > LARGEST_WITH_KINKS {
             return Shared::Unknown;
         }
-        if d > n {
+        if d > n && !kinks {
             let columns = Panel::new(data.x.whole().t());
             let gram = Gram::of(model, &columns, &vec![0.0; d]);
             return gram.map_or(Shared::Unknown, |gram| Shared::Rows(gram, columns));
@@ -98,11 +144,13 @@ impl Shared {
         let Some(first) = factor(model, &far, &start) else { return Shared::Unknown };
         let leverages = leverages(F::curvature_at_0(), &first, &data.x, mass);
         let leverage = largest(&leverages) > LEVERAGE;
-        if (d + 1) * (d + 1) > SMALL * n {
-            let mut shared = Shared::Factor { far: first.clone(), near: first, leverage };
+        let small = if convex { SMALL_CONVEX } else { SMALL };
+        if (d + 1) * (d + 1) > small * n && !kinks {
+            let near = Inverse::new(&first, d + 1);
+            let mut shared = Shared::Factor { far: first, near, leverage };
             let (theta, fit) = shared.hessian_at_the_fit(model, data, &f);
             if let (Shared::Factor { near, .. }, Some(better)) = (&mut shared, factor(model, &fit, &theta)) {
-                *near = better;
+                *near = Inverse::new(&better, d + 1);
             }
             return shared;
         }
@@ -112,7 +160,8 @@ impl Shared {
             return Shared::Small { far, near: None, hard: Some(hard) };
         }
         let mut shared = Shared::Small { far, near: None, hard: None };
-        if 2.0 * (d + 1) as f64 <= ALIKE * data.mass() {
+        let alike = if convex { ALIKE_CONVEX } else { ALIKE };
+        if 2.0 * (d + 1) as f64 <= alike * data.mass() {
             let fit = shared.hessian_at_the_fit(model, data, &f).1;
             if let Shared::Small { near, .. } = &mut shared {
                 *near = Some(fit);
@@ -144,10 +193,13 @@ impl Shared {
 
     /// A new H₀ over an evaluation. Flops are not all: there is a logarithm and an exponential for each row, too, and
     /// with many columns the steps themselves cost as much as passes.
-    pub fn renewal_cost(&self, x: &Rows) -> f64 {
+    pub fn renewal_cost(&self, x: &Rows, convex: bool) -> f64 {
+        let (n, p) = (x.n() as f64, (x.d() + 1) as f64);
         match self {
-            Shared::Rows(..) => 0.06 * x.n() as f64,
-            _ => 0.2 * (x.d() + 1) as f64,
+            Shared::Rows(..) => 0.06 * n,
+            // From near the minimum there is no hurry, and the factor alone is p³/3.
+            Shared::Factor { .. } if convex => 0.2 * p + 1.5 * p * p / n,
+            _ => 0.2 * p,
         }
     }
 }
@@ -162,11 +214,11 @@ impl<'a> Metric<'a> {
         matches!(self.shared, Shared::Factor { leverage: true, .. })
     }
 
-    fn factor(&self, far: bool) -> &Cholesky {
+    /// What a search solves with alone; `None` if that is shared by all that are near.
+    fn factor(&self, far: bool) -> Option<&Cholesky> {
         match (&self.own, self.shared) {
-            (Some(Own::Factor(own)), _) => own,
-            (_, Shared::Factor { far: shared, .. }) if far => shared,
-            (_, Shared::Factor { near: shared, .. }) => shared,
+            (Some(Own::Factor(own)), _) => Some(own),
+            (_, Shared::Factor { far: shared, .. }) => Some(shared).filter(|_| far),
             _ => unreachable!("a metric keeps the kind it began with"),
         }
     }
@@ -221,11 +273,17 @@ impl<'a> Metric<'a> {
     ) -> bool {
         match metrics.first().map(|m| m.shared) {
             None | Some(Shared::Unknown | Shared::Small { .. }) => return false,
-            Some(Shared::Factor { .. }) => {
-                for ((metric, far), mut row) in metrics.iter().zip(far).zip(v.outer_iter_mut()) {
-                    let solved = metric.factor(*far).solve(row.as_slice().expect(ROWS));
-                    row.assign(&ArrayView1::from(&solved));
+            Some(Shared::Factor { near, .. }) => {
+                let mut together = Vec::new();
+                for (i, (metric, far)) in metrics.iter().zip(far).enumerate() {
+                    let Some(factor) = metric.factor(*far) else {
+                        together.push(i);
+                        continue;
+                    };
+                    let solved = factor.solve(v.row(i).to_slice().expect(ROWS));
+                    v.row_mut(i).assign(&ArrayView1::from(&solved));
                 }
+                near.apply(level, &together, v);
             }
             Some(Shared::Rows(..)) => woodbury::<F>(metrics, level, x, masses, far, v),
         }

@@ -27,7 +27,7 @@ use crate::data::Dataset;
 use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{Level, Line, Scalar};
 use crate::model::Joint;
-use crate::optim::Minimum;
+use crate::optim::{Minimum, Status};
 use crate::optim::lbfgs::Settings;
 use crate::penalty::{Penalty, Shape};
 use crate::process::base::DrawnResponse;
@@ -37,6 +37,7 @@ use flaws::{Observed, one_sided};
 use ground::Ground;
 use joint::RegressionJoint;
 use metric::Shared;
+use objective::Objective;
 
 /// A family of densities exp(y η − A(η) − h(y)): all that a regression knows of its response.
 pub trait Family: Partition + Sized {
@@ -194,6 +195,7 @@ impl Config {
             level: Level::current(),
             block: (WEIGHTS / y.len().max(1)).clamp(SMALLEST_BLOCK, BLOCK),
             metric: OnceLock::new(),
+            fit: OnceLock::new(),
             prior: context.alpha > 0.0,
             observed: OnceLock::new(),
             stack: OnceLock::new(),
@@ -221,6 +223,8 @@ pub struct Regression<F: Family> {
     block: usize,
     /// Second-order information that all draws share.
     metric: OnceLock<Shared>,
+    /// The minimum of the unweighted data, where there is one minimum: searches begin there.
+    fit: OnceLock<Option<Vec<f64>>>,
     /// There are pseudo-samples.
     prior: bool,
     /// What the observed rows by themselves identify.
@@ -304,8 +308,29 @@ impl<F: Family> Regression<F> {
 
     fn metric(&self, data: &Dataset) -> &Shared {
         self.metric.get_or_init(|| {
-            if self.change.is_some() || self.kink() > 0.0 { Shared::Unknown } else { Shared::new(self, data) }
+            if self.change.is_some() { Shared::Unknown } else { Shared::new(self, data) }
         })
+    }
+
+    /// A convex loss with a convex penalty.
+    fn has_one_minimum(&self) -> bool {
+        self.penalty.is_convex()
+    }
+
+    /// Where searches begin if all of them end in one minimum, whatever their starts: the fit to the unweighted rows, whose draws are
+    /// about. With more columns than rows the first step does as well.
+    fn fit(&self, shared: &Shared, rows: &Dataset) -> Option<&[f64]> {
+        let find = || {
+            let plain = self.change.is_some() || matches!(shared, Shared::Rows(..));
+            if plain || !self.has_one_minimum() || rows.n() == 0 {
+                return None;
+            }
+            let f = Measure::empirical(rows);
+            let start = vec![0.0; self.d() + 1];
+            let minimum = Objective::of_observed(self, shared, &[&f]).minimise(vec![start]).remove(0);
+            (minimum.status == Status::Ok).then_some(minimum.theta)
+        };
+        self.fit.get_or_init(find).as_deref()
     }
 
     fn loss_and_gradient(&self, theta: &[f64], f: &Measure) -> (f64, Vec<f64>) {
@@ -323,7 +348,8 @@ impl<F: Family> Regression<F> {
     fn minimise_on_the_same_rows(&self, searches: &[Search]) -> Vec<Minimum> {
         let (ground, responses) = Ground::new(self, searches.iter().map(|s| s.f));
         let starts = searches.iter().map(|s| s.start.clone()).collect();
-        ground.objective(self, ground.shared(self), responses).minimise(starts)
+        let shared = ground.shared(self);
+        ground.objective(self, shared, responses).near(self.fit(shared, ground.lasting())).minimise(starts)
     }
 }
 
@@ -487,6 +513,7 @@ fn test_model(d: usize, penalty: Penalty) -> Regression<super::Logistic> {
         level: Level::PLAIN,
         block: 16,
         metric: OnceLock::new(),
+        fit: OnceLock::new(),
         prior: false,
         observed: OnceLock::new(),
         stack: OnceLock::new(),

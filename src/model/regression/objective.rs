@@ -36,6 +36,8 @@ pub struct Objective<'a, F: Family> {
     shared: &'a Shared,
     /// Of every draw.
     responses: Vec<Responses>,
+    /// Where searches begin instead of their starts: the one minimum of the unweighted data.
+    fit: Option<&'a [f64]>,
 }
 
 /// Draws that are evaluated in step, each a lane.
@@ -151,7 +153,12 @@ impl<'a, F: Family> Objective<'a, F> {
         data: &'a Dataset,
         responses: Vec<Responses>,
     ) -> Self {
-        Objective { model, data, shared, responses }
+        Objective { model, data, shared, responses, fit: None }
+    }
+
+    /// Searches begin at this point, which is near all their minima, whatever their starts.
+    pub fn near(self, fit: Option<&'a [f64]>) -> Self {
+        Objective { fit, ..self }
     }
 
     /// Draws without pseudo-samples on other than the observed rows.
@@ -176,24 +183,29 @@ impl<'a, F: Family> Objective<'a, F> {
     }
 
     /// Minimises the losses of all draws, from a start each.
-    pub fn minimise(self, starts: Vec<Vec<f64>>) -> Vec<Minimum> {
+    pub fn minimise(self, mut starts: Vec<Vec<f64>>) -> Vec<Minimum> {
         let (level, settings) = (self.model.level, self.model.settings());
+        if let Some(fit) = self.fit {
+            // What is not finite is no start, and fails as it would elsewhere.
+            let finite = starts.iter_mut().filter(|start| start.iter().all(|t| t.is_finite()));
+            finite.for_each(|start| start.copy_from_slice(fit));
+        }
         match self.shared {
             Shared::Small { .. } => {
                 let (singles, hard) = (self.suits_singles(), self.shared.hard());
-                let stages = if singles {
+                let stage = if self.fit.is_some() { Stage::near } else { Stage::start };
+                let mut stages = starts.into_iter().map(stage).collect();
+                if singles {
                     let x = self.data.x.singles_with_intercept();
                     let mut lanes = InLanes::new(&self, x, hard.map(|hard| &hard.singles), singles);
-                    bfgs::approach(level, &mut lanes, starts, &settings)
-                } else {
-                    starts.into_iter().map(Stage::start).collect()
-                };
-                let mut doubles = InLanes { singles, ..self.in_lanes() };
+                    stages = bfgs::approach(level, &mut lanes, stages, &settings);
+                }
+                let mut doubles = InLanes { singles: singles && settings.l1 == 0.0, ..self.in_lanes() };
                 bfgs::minimise_block(level, &mut doubles, stages, &settings)
             }
             Shared::Rows(_, columns) => self.minimise_through_rows(columns, starts, &settings),
             Shared::Factor { .. } | Shared::Unknown => {
-                lbfgs::minimise_block(&mut self.in_lanes(), starts, &settings)
+                lbfgs::minimise_block_from(&mut self.in_lanes(), starts, self.fit.is_some(), &settings)
             }
         }
     }
@@ -348,7 +360,7 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
     }
 
     fn renewal_cost(&self) -> f64 {
-        self.of.shared.renewal_cost(&self.of.data.x)
+        self.of.shared.renewal_cost(&self.of.data.x, self.of.model.has_one_minimum())
     }
 }
 
