@@ -490,6 +490,153 @@ mod tests {
         assert!(waiting.try_lock().is_ok() && open().is_err());
     }
 
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// What an interrupted run has left goes, and nothing else.
+    #[test]
+    fn only_what_is_ours_and_unfinished_is_swept() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let run = folder.path();
+        let stay = [
+            ".mine.12.tmp",
+            ".report.csv.12x.tmp",
+            ".report.csv..tmp",
+            "report.csv.12.tmp",
+            ".report.csv.12",
+        ];
+        for name in [".report.csv.12.tmp", ".samples.csv.7.tmp"].into_iter().chain(stay) {
+            fs::write(run.join(name), "").unwrap();
+        }
+        let new = run.join(NEW);
+        fs::create_dir(&new).unwrap();
+        for name in ["report.csv", "spool.npy", ".anything.3.tmp", "theirs"] {
+            fs::write(new.join(name), "").unwrap();
+        }
+        drop(RunDir::open(run, SAMPLES, "a", &[], Existing::Refuse).unwrap());
+        let mut left: Vec<&str> = stay.into_iter().chain([LOCK, NEW]).collect();
+        left.sort_unstable();
+        assert_eq!(
+            (names(run), names(&new)),
+            (left.iter().map(|n| n.to_string()).collect(), vec!["theirs".to_owned()])
+        );
+        fs::remove_file(new.join("theirs")).unwrap();
+        drop(RunDir::open(run, SAMPLES, "a", &[], Existing::Refuse).unwrap());
+        assert!(!new.exists());
+    }
+
+    #[test]
+    fn what_is_read_is_not_written_over() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let run = folder.path();
+        let input = |name: &str| {
+            fs::write(run.join(name), "").unwrap();
+            Input { path: run.join(name).display().to_string(), bytes: 0, sha256: String::new() }
+        };
+        let open =
+            |name: &str| RunDir::open(run, "mine.csv", "a", &[input(name)], Existing::Replace).map(drop);
+        open("data.csv").unwrap();
+        for name in ["mine.csv", "samples.npy", CONFIG] {
+            let error = open(name).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("is read by this experiment"), "{error}");
+        }
+        // The same name in another folder is another file.
+        let elsewhere = run.join("elsewhere");
+        RunDir::open(&elsewhere, "mine.csv", "a", &[input("mine.csv")], Existing::Replace).unwrap();
+    }
+
+    #[test]
+    fn folders_in_use_are_refused_with_what_they_hold() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        let refused = |existing| match RunDir::open(&run, SAMPLES, "a", &[], existing) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        fs::write(&run, "").unwrap();
+        assert!(refused(Existing::Replace).contains("not a folder"));
+        fs::remove_file(&run).unwrap();
+        assert!(RunDir::open(Path::new(""), SAMPLES, "a", &[], Existing::Refuse).is_err());
+        let shelf = |name: &str| run.join(CHUNKS).join(name);
+        fs::create_dir_all(shelf("2-of-5")).unwrap();
+        for existing in [Existing::Refuse, Existing::Continue] {
+            assert!(refused(existing).contains("a run that was cut in 5"), "{existing:?}");
+        }
+        assert_eq!((refused(Existing::Join), refused(Existing::Replace)), (String::new(), String::new()));
+        // Those of a run that is finished are in nobody's way.
+        fs::write(run.join(MANIFEST), "").unwrap();
+        assert!(!refused(Existing::Continue).contains("cut in"));
+        fs::remove_file(run.join(MANIFEST)).unwrap();
+        fs::remove_dir(shelf("2-of-5")).unwrap();
+        fs::create_dir_all(shelf("1-of-1")).unwrap();
+        assert_eq!(refused(Existing::Refuse), "");
+        fs::write(shelf("1-of-1").join("00000001.part"), "").unwrap();
+        for existing in [Existing::Refuse, Existing::Join] {
+            assert!(refused(existing).contains("--resume"), "{existing:?}");
+        }
+        assert_eq!((refused(Existing::Continue), refused(Existing::Replace)), (String::new(), String::new()));
+        fs::remove_dir_all(run.join(CHUNKS)).unwrap();
+        fs::write(run.join("report.csv"), "").unwrap();
+        assert!(refused(Existing::Refuse).contains("another experiment (report.csv)"));
+        fs::write(run.join(CONFIG), "a").unwrap();
+        assert_eq!(refused(Existing::Refuse), "");
+    }
+
+    #[test]
+    fn a_shelf_counts_its_parts() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let shelf = || Shelf::of_shard(Arc::new(RealDisk), folder.path(), Shard { of: 3, index: 2 });
+        let mut first = shelf().unwrap();
+        assert!(matches!(shelf(), Err(Error::Failed(_))), "another holds it");
+        assert_eq!(first.folder(), folder.path().join(CHUNKS).join("2-of-3"));
+        assert!(!Shelf::has_parts(first.folder()) && first.finished().is_none());
+        for _ in 0..11 {
+            first.next_part(&[7; 32], 10).unwrap().commit().unwrap();
+        }
+        let path = first.folder().to_owned();
+        let parts = first.parts();
+        assert!(Shelf::has_parts(&path) && parts.len() == 11);
+        assert_eq!(parts[10], path.join("00000011.part"));
+        first.set_aside(&parts[10]);
+        assert_eq!(first.parts().len(), 10);
+        assert!(path.join("00000011.part.damaged").is_file());
+        drop(first);
+        // Numbers of parts that were damaged are not given again.
+        let mut again = shelf().unwrap();
+        again.next_part(&[7; 32], 10).unwrap().commit().unwrap();
+        assert_eq!(again.parts()[10], path.join("00000012.part"));
+        again.finished_part(&[7; 32], 10).unwrap().commit().unwrap();
+        assert_eq!(again.finished(), Some(path.join(FINISHED)));
+        fs::write(path.join("mine"), "").unwrap();
+        fs::write(path.join(".x.3.tmp"), "").unwrap();
+        fs::write(path.join(IDENTITY), "").unwrap();
+        again.clear(false);
+        assert_eq!(names(&path), [LOCK, FINISHED, IDENTITY, "mine"]);
+        again.clear(true);
+        assert_eq!(names(&path), [LOCK, "mine"]);
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_the_reason() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let run = RunDir::open(&path, SAMPLES, "a", &[], Existing::Refuse).unwrap();
+        let told = |error: Error| run.blame(error).to_string();
+        assert_eq!(told(Error::Failed("x".into())), "x");
+        fs::remove_dir_all(&path).unwrap();
+        for error in
+            [Error::Failed("x".into()), Error::input("x"), Error::write(&path, io::Error::other("x"))]
+        {
+            assert!(told(error).contains("was removed while the run was writing"));
+        }
+        assert!(matches!(run.blame(Error::Interrupted), Error::Interrupted));
+        assert!(run.create("report.csv").is_err() && !path.exists());
+    }
+
     #[cfg(unix)]
     #[test]
     fn a_lock_that_is_no_file_is_refused() {

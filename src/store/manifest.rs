@@ -250,6 +250,153 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
 mod tests {
     use super::*;
 
+    /// A folder with a manifest that lists one file of draws, sealed.
+    fn finished(folder: &Path, change: impl Fn(&mut Manifest)) {
+        fs::write(folder.join(SAMPLES), "draws").unwrap();
+        let (size, hash) = fingerprint(&b"draws"[..]).unwrap();
+        let mut manifest = Manifest {
+            npl: "0".into(),
+            seed: 1,
+            repeats: 1,
+            draws: 3,
+            threads: 1,
+            simd: "plain".into(),
+            machine: Machine::current(),
+            started: utc(0),
+            finished: utc(1),
+            seconds: 1.0,
+            command: Vec::new(),
+            samples: SAMPLES.into(),
+            relation: None,
+            inputs: Vec::new(),
+            data: None,
+            status: BTreeMap::new(),
+            outputs: BTreeMap::from([(SAMPLES.to_owned(), hash)]),
+            sizes: BTreeMap::from([(SAMPLES.to_owned(), size)]),
+        };
+        change(&mut manifest);
+        fs::write(folder.join(MANIFEST), crate::store::seal(&manifest)).unwrap();
+    }
+
+    fn told<T>(result: Result<T>) -> String {
+        result.err().map_or("nothing".into(), |e| e.to_string())
+    }
+
+    #[test]
+    fn files_are_what_the_manifest_says_or_refused_with_the_reason() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let run = folder.path();
+        finished(run, |_| ());
+        assert_eq!(read_manifest(run).unwrap().draws, 3);
+        assert_eq!(
+            (samples_of(run).unwrap(), file_of(run, SAMPLES).unwrap()),
+            (run.join(SAMPLES), run.join(SAMPLES))
+        );
+        let damaged = || (told(samples_of(run)), told(file_of(run, SAMPLES)));
+        for (bytes, why) in
+            [("drawz", "its SHA-256 is not"), ("draws!", "it has 6 bytes, and the run wrote 5")]
+        {
+            fs::write(run.join(SAMPLES), bytes).unwrap();
+            let (samples, file) = damaged();
+            assert!(samples.contains(why) && samples.contains(SAMPLES) && samples == file, "{samples}");
+        }
+        fs::remove_file(run.join(SAMPLES)).unwrap();
+        assert!(damaged().0.contains("the manifest has it"), "{}", damaged().0);
+        fs::create_dir(run.join(SAMPLES)).unwrap();
+        assert!(damaged().0.contains("not a regular file"), "{}", damaged().0);
+        fs::remove_dir(run.join(SAMPLES)).unwrap();
+        // What no manifest lists is nobody's to judge.
+        assert_eq!(damage(run, &read_manifest(run).unwrap(), "other"), None);
+        finished(run, |manifest| manifest.samples = "../draws.exe".into());
+        assert!(told(samples_of(run)).contains("no draws can be in ../draws.exe"));
+    }
+
+    /// Results that are on their way are looked for there first.
+    #[test]
+    fn a_result_on_its_way_counts() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let (run, swap) = (folder.path(), folder.path().join(SWAP));
+        fs::create_dir(&swap).unwrap();
+        finished(&swap, |manifest| manifest.draws = 9);
+        assert!(is_finished(run) && !is_finished(&run.join("nowhere")));
+        finished(run, |_| ());
+        assert_eq!((read_manifest(run).unwrap().draws, samples_of(run).unwrap()), (9, swap.join(SAMPLES)));
+    }
+
+    #[test]
+    fn manifests_without_a_seal_are_those_of_old_versions() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let run = folder.path();
+        let unsealed = |text: String| {
+            let mut tree: serde_json::Value = serde_json::from_str(&text).unwrap();
+            tree.as_object_mut().unwrap().remove("checksum");
+            fs::write(run.join(MANIFEST), tree.to_string()).unwrap();
+        };
+        finished(run, |_| ());
+        let sealed = fs::read_to_string(run.join(MANIFEST)).unwrap();
+        unsealed(sealed.clone());
+        assert!(told(read_manifest(run)).contains("is damaged: its own checksum does not fit"));
+        finished(run, |manifest| manifest.sizes.clear());
+        unsealed(fs::read_to_string(run.join(MANIFEST)).unwrap());
+        assert_eq!(read_manifest(run).unwrap().draws, 3);
+        fs::write(run.join(MANIFEST), sealed.replace("\"seed\": 1", "\"seed\": 2")).unwrap();
+        assert!(told(read_manifest(run)).contains("is damaged"));
+        // What cannot be read at all: damaged where it had sizes, and otherwise just wrong.
+        fs::write(run.join(MANIFEST), "{\"sizes\": 3}").unwrap();
+        assert!(told(read_manifest(run)).contains("is damaged"));
+        fs::write(run.join(MANIFEST), "{}").unwrap();
+        let why = told(read_manifest(run));
+        assert!(why.contains("missing field") && why.contains(MANIFEST), "{why}");
+    }
+
+    #[test]
+    fn folders_without_a_manifest_say_what_they_hold() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let run = folder.path();
+        assert!(told(read_manifest(run)).contains("no finished run here"));
+        assert!(told(read_manifest(&run.join("x"))).contains("no such run directory"));
+        // Draws may be there without a manifest.
+        assert_eq!(samples_of(run).unwrap(), run.join(SAMPLES));
+        let shelf = run.join(crate::store::CHUNKS).join("1-of-1");
+        fs::create_dir_all(&shelf).unwrap();
+        assert!(told(read_manifest(run)).contains("no finished run here"));
+        fs::write(shelf.join("00000001.part"), "").unwrap();
+        assert!(
+            told(read_manifest(run)).contains("not finished")
+                && told(samples_of(run)).contains("not finished")
+        );
+        fs::remove_dir_all(&shelf).unwrap();
+        for (shard, says) in [("2-of-9", "this is shard 2 of 9"), ("3-of-9", "these are shards 2-3 of 9")] {
+            fs::create_dir_all(run.join(crate::store::CHUNKS).join(shard)).unwrap();
+            let why = told(read_manifest(run));
+            assert!(why.contains(says) && why.contains("npl merge"), "{why}");
+        }
+        fs::create_dir_all(run.join(crate::store::CHUNKS).join("4-of-10")).unwrap();
+        assert!(told(read_manifest(run)).contains("these are shards 2-3 of 9"));
+    }
+
+    /// Every day of 400 years and a few, by the rule that everybody knows.
+    #[test]
+    fn dates_follow_the_calendar() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for days in 0..147_000u64 {
+            let second = days % 86_400;
+            let time = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+            assert_eq!(utc(86_400 * days + second), format!("{year}-{month:02}-{day:02}T{time}Z"));
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let length = match month {
+                2 => 28 + i32::from(leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            (year, month, day) = match (month, day == length) {
+                (12, true) => (year + 1, 1, 1),
+                (_, true) => (year, month + 1, 1),
+                _ => (year, month, day + 1),
+            };
+        }
+    }
+
     #[test]
     fn dates_are_civil() {
         assert_eq!(utc(0), "1970-01-01T00:00:00Z");

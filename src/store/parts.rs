@@ -339,6 +339,48 @@ mod tests {
     }
 
     #[test]
+    fn identities_say_in_what_they_differ() {
+        let ours = Identity {
+            npl: "1.0".into(),
+            streams: "w1".into(),
+            chunk: 32,
+            simd: "plain".into(),
+            shard: Shard::WHOLE,
+            draws: Some(100),
+            inputs: vec![("a.csv".into(), "0".into()), ("b.csv".into(), "1".into())],
+            config: "seed = 1\n[model.normal]\nsigma2 = 1.0\n".into(),
+        };
+        let differs = |change: &dyn Fn(&mut Identity)| {
+            let mut theirs = ours.clone();
+            change(&mut theirs);
+            assert_eq!(ours.hash() == theirs.hash(), ours == theirs);
+            ours.difference(&theirs).unwrap_or_default()
+        };
+        assert_eq!(differs(&|_| ()), "");
+        assert_eq!(differs(&|t| t.npl = "2.0".into()), "the version of npl is 2.0 there, and 1.0 here");
+        assert_eq!(differs(&|t| t.streams = "w2".into()), "the random streams are w2 there, and w1 here");
+        assert_eq!(
+            differs(&|t| t.simd = "avx2".into()),
+            "the class of SIMD levels is avx2 there, and plain here"
+        );
+        assert_eq!(differs(&|t| t.inputs[1].1 = "2".into()), "the data differ: b.csv");
+        assert_eq!(differs(&|t| t.inputs.truncate(1)), "the data differ: the number of files");
+        assert_eq!(differs(&|t| t.draws = None), "`sampler.B` is open there, and 100 here");
+        assert_eq!(differs(&|t| t.chunk = 64), "its parts are cut in another way");
+        assert_eq!(
+            differs(&|t| t.config = "seed = 1\n[model.normal]\nsigma2 = 4.0\n".into()),
+            "the experiment differs: `model.normal.sigma2` is 4.0 there, and 1.0 here"
+        );
+        assert_eq!(
+            differs(&|t| t.config = "name = \"x\"\n".into()),
+            "the experiment differs: `model.normal.sigma2` is not set there, and 1.0 here; `name` is \"x\" there, and not set \
+             here; `seed` is not set there, and 1 here"
+        );
+        let many = differs(&|t| t.config = "a = 1\nb = 1\nc = 1\n".into());
+        assert!(many.ends_with("`c` is 1 there, and not set here; and 2 more keys"), "{many}");
+    }
+
+    #[test]
     fn numbers_in_short() {
         assert_eq!(ranges(&[3, 17, 18, 19]), "3,17-19");
         assert_eq!((ranges(&[]), ranges(&[1, 2])), (String::new(), "1-2".to_owned()));
