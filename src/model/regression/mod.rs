@@ -27,8 +27,8 @@ use crate::data::Dataset;
 use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{Level, Line, Scalar};
 use crate::model::Joint;
-use crate::optim::{Minimum, Status};
 use crate::optim::lbfgs::Settings;
+use crate::optim::{Minimum, Status};
 use crate::penalty::{Penalty, Shape};
 use crate::process::base::DrawnResponse;
 use crate::process::{BaseMeasure, Measure, Pseudo};
@@ -307,9 +307,11 @@ impl<F: Family> Regression<F> {
     }
 
     fn metric(&self, data: &Dataset) -> &Shared {
-        self.metric.get_or_init(|| {
-            if self.change.is_some() { Shared::Unknown } else { Shared::new(self, data) }
-        })
+        self.metric.get_or_init(
+            || {
+                if self.change.is_some() { Shared::Unknown } else { Shared::new(self, data) }
+            },
+        )
     }
 
     /// A convex loss with a convex penalty.
