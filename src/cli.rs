@@ -163,6 +163,7 @@ Kinds:
   forest        medians with 80 % and 95 % intervals: the default for a regression
   path          medians and 80 % bands along a path, against log c
   surface       density of one kept parameter along a path
+  tuning        a metric along a path with its errors, the best setting and the simplest within one
   mixture       density of a mixture, with its band, over the histogram of the data
   calibration   predictive probabilities of a classifier against observed shares
   correlation   heat map of the correlations of the covariates

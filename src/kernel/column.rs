@@ -28,35 +28,39 @@ dispatch! {
     pub fn mass_below(w: &[f64], y: &[f64], limit: f64) -> (f64, f64) = below_body
 }
 
-/// Every row of the eight columns of weights and of `y`, in order.
-#[inline(always)]
-fn each_row<V: Vector>(w: &Eight, y: &[f64], mut row: impl FnMut(V, f64)) {
-    let n = y.len();
-    let w = w.map(|w| &w[..n]);
-    let mut first = 0;
-    while first + LANES <= n {
-        let tile = w.map(|w| *w[first..].first_chunk::<LANES>().expect("eight rows"));
-        for i in 0..LANES {
-            row(V::load(&tile.map(|draw| draw[i])), y[first + i]);
+/// Every row of the eight columns of weights and of `y`, in order. A macro, for closures are not always inlined, and vectors of a level are
+/// then passed by calls.
+macro_rules! each_row {
+    ($vector:ty, $columns:ident, $y:ident, |$w:ident, $value:ident| $row:expr) => {{
+        let n = $y.len();
+        let columns = $columns.map(|w| &w[..n]);
+        let mut first = 0;
+        while first + LANES <= n {
+            let tile = columns.map(|w| *w[first..].first_chunk::<LANES>().expect("eight rows"));
+            for i in 0..LANES {
+                let ($w, $value) = (<$vector>::load(&tile.map(|draw| draw[i])), $y[first + i]);
+                $row;
+            }
+            first += LANES;
         }
-        first += LANES;
-    }
-    for i in first..n {
-        row(V::load(&w.map(|w| w[i])), y[i]);
-    }
+        for i in first..n {
+            let ($w, $value) = (<$vector>::load(&columns.map(|w| w[i])), $y[i]);
+            $row;
+        }
+    }};
 }
 
 #[inline(always)]
 fn products_body<V: Vector>(w: &Eight, y: &[f64], sums: &mut Lanes) {
     let mut total = V::load(sums);
-    each_row::<V>(w, y, |w, y| total = total.add(w.mul(V::splat(y))));
+    each_row!(V, w, y, |w, y| total = total.add(w.mul(V::splat(y))));
     *sums = total.lanes();
 }
 
 #[inline(always)]
 fn squares_body<V: Vector>(w: &Eight, y: &[f64], theta: &Lanes, sums: &mut Lanes) {
     let (mut total, theta) = (V::load(sums), V::load(theta));
-    each_row::<V>(w, y, |w, y| {
+    each_row!(V, w, y, |w, y| {
         let apart = V::splat(y).sub(theta);
         total = total.add(w.mul(apart.mul(apart)));
     });
@@ -67,7 +71,7 @@ fn squares_body<V: Vector>(w: &Eight, y: &[f64], theta: &Lanes, sums: &mut Lanes
 fn pinballs_body<V: Vector>(w: &Eight, y: &[f64], theta: &Lanes, q: f64, sums: &mut Lanes) {
     let (mut total, theta) = (V::load(sums), V::load(theta));
     let (above, below) = (V::splat(q), V::splat(q - 1.0));
-    each_row::<V>(w, y, |w, y| {
+    each_row!(V, w, y, |w, y| {
         let y = V::splat(y);
         total = total.add(w.mul(y.sub(theta).mul(y.if_below(theta, below, above))));
     });

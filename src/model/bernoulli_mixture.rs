@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::em::{Em, Expectation};
 use super::gmm::component;
 use super::{Block, Components, Context, Joint, Model, Response, Support};
-use crate::config::{Complaint, Count, OpenUnit, Positive, complaint, printable};
+use crate::config::{Complaint, Count, OpenUnit, Positive, brief, complaint, printable};
 use crate::data::Dataset;
 use crate::kernel::Level;
 use crate::kernel::components::{Bernoullis, Moments, bernoulli_density, bernoulli_step, bernoulli_sums};
@@ -100,7 +100,7 @@ fn not_binary(rows: &Dataset) -> Option<String> {
             return Some(format!(
                 "takes columns of 0 and 1, and column \"{name}\" is {} in row {}; leave it out (`data.columns`), make it one \
                  (`data.derive`), or see that it is not standardised (`data.standardise`)",
-                row[j],
+                brief(row[j]),
                 i + 1
             ));
         }

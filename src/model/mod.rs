@@ -308,6 +308,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Whether searches on these rows begin where the model says, for there is one minimum and a start decides on nothing.
+    fn has_its_own_start(&self, _train: &Dataset) -> bool {
+        false
+    }
+
     /// A local minimum from `start`.
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum;
 

@@ -363,7 +363,11 @@ impl Study {
 
     /// Keys of the file that the method has no use for: one file serves all methods.
     pub fn unused(&self) -> Vec<String> {
-        let idle = self.experiment.method.idle(&self.experiment);
+        let mut idle = self.experiment.method.idle(&self.experiment);
+        let own_start = |trial: &Arc<Trial>| trial.model.has_its_own_start(&trial.train);
+        if self.inference().is_bootstrap() && self.kept_first().as_ref().is_some_and(own_start) {
+            idle.push("sampler.init".to_owned());
+        }
         idle.into_iter().filter(|key| self.document.has(key)).collect()
     }
 

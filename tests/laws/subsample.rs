@@ -56,7 +56,7 @@ fn every_model_is_minimised_or_refused() {
 #[test]
 fn mini_batches_are_unbiased() {
     let data = Dataset::from_values(FIVE.to_vec());
-    let model = model("[normal]\nsigma = 2.0", &data);
+    let model = model("[normal]\nsigma2 = 4.0", &data);
     let pseudo = Dataset::from_values(vec![10.0, -7.0]);
     let w = Prior::Noninformative.posterior_draw(&data, Seed(4), 0).weights().0.to_vec();
     let observed: Vec<f64> = w.iter().map(|w| 0.6 * w).collect();

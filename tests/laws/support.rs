@@ -87,7 +87,16 @@ pub fn starters() -> Vec<(String, String)> {
     let (_, gmm) = npl::model::STARTERS.iter().find(|(name, _)| *name == "gmm").expect("the mixture");
     for kind in ["spherical", "tied", "full"] {
         let text = gmm.replace("\n[model.gmm]\n", &format!("\n[model.gmm]\ncovariance = \"{kind}\"\n"));
-        let text = if kind == "spherical" { text } else { text.replace("init.sigma2", "init.Sigma") };
+        let text = match kind {
+            "spherical" => text,
+            // No prior of matrices is known.
+            _ => {
+                let (before, rest) =
+                    text.split_once("\n[model.gmm.prior]").expect("a prior for conventional Bayes");
+                let after = rest.find("\n# The Dirichlet").expect("what follows it");
+                format!("{before}{}", &rest[after..]).replace("init.sigma2", "init.Sigma")
+            }
+        };
         all.push((format!("gmm, {kind}"), text));
     }
     all

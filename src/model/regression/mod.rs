@@ -376,6 +376,11 @@ impl<F: Family> Model for Regression<F> {
         Some(self.loss_and_gradient(theta, f).1)
     }
 
+    fn has_its_own_start(&self, train: &Dataset) -> bool {
+        let by_rows = train.d() > train.n() && self.kink() == 0.0;
+        self.change.is_none() && self.has_one_minimum() && train.n() > 0 && !by_rows
+    }
+
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
         self.minimise_block(&[Search { f, start: start.to_vec() }]).remove(0)
     }
