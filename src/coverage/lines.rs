@@ -70,7 +70,8 @@ pub fn winkler((lower, upper): (f64, f64), truth: f64, level: f64) -> f64 {
 /// A share of so many, with the binomial error; none or all of them say that it is within about 1/m of that, not that it is exact.
 fn share(count: usize, of: usize) -> (f64, f64) {
     let (p, m) = (count as f64 / of as f64, of as f64);
-    (p, ((p * (1.0 - p)).max(1.0 / m) / m).sqrt())
+    let variance = if count == 0 || count == of { 1.0 / m } else { p * (1.0 - p) };
+    (p, (variance / m).sqrt())
 }
 
 impl Coverage {

@@ -261,9 +261,11 @@ mod tests {
     fn every_rule_finds_the_minimum_of_a_sum() {
         let rows: Vec<[f64; 2]> = (0..64).map(|i| [f64::from(i % 7), f64::from(i % 5) - 2.0]).collect();
         let mean = |j: usize| rows.iter().map(|r| r[j]).sum::<f64>() / 64.0;
-        for text in
-            ["rule = \"sgd\"\nstep = 0.2", "rule = \"adagrad\"\nstep = 1.0", "rule = \"adam\"\nstep = 0.3"]
-        {
+        for text in [
+            "rule = \"sgd\"\nstep = 0.2",
+            "rule = \"adagrad\"\nstep = 4.0\ndecay = 0",
+            "rule = \"adam\"\nstep = 0.3",
+        ] {
             let rule = rule(&format!("{text}\nbatch = 1\nchange = 1e-12\nlooks = 400"));
             let mut bowl = Bowl { rows: rows.clone(), at: 0 };
             let lowest = bowl.look(&[mean(0), mean(1)]).0;
