@@ -247,7 +247,7 @@ impl<'a> Plan<'a> {
     /// The draw, with its distance to the minimum over all rows if it is one of those that are looked at.
     fn looked_at(&self, draw: Draw, f: &Measure) -> Draw {
         let every = self.subsample.map_or(0, |rule| rule.check);
-        if every == 0 || draw.index % every != 0 || draw.failed() {
+        if every == 0 || !draw.index.is_multiple_of(every) || draw.failed() {
             return draw;
         }
         let lowest = self.model.minimise(f, &draw.minimum.theta).value;

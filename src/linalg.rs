@@ -75,7 +75,8 @@ pub fn eigen(a: &Array2<f64>) -> (Vec<f64>, Array2<f64>) {
         for (p, q) in (0..n).flat_map(|p| (p + 1..n).map(move |q| (p, q))) {
             // Not a number ends a rotation, too.
             let size = (a[[p, p]].abs() * a[[q, q]].abs()).sqrt().max(f64::MIN_POSITIVE);
-            if !(a[[p, q]].abs() > 0.5 * f64::EPSILON * size) {
+            let large = a[[p, q]].abs() > 0.5 * f64::EPSILON * size;
+            if !large {
                 continue;
             }
             rotated = true;

@@ -184,7 +184,7 @@ impl Model for KMeans {
                 return Minimum::failed(theta, iteration);
             }
             let empty = pass.mass.iter().any(|m| *m <= 0.0);
-            let settled = !pass.moved && !(empty && pass.loss > 0.0);
+            let settled = !(pass.moved || empty && pass.loss > 0.0);
             let stopped = self.change.is_some_and(|change| last - pass.loss < change);
             let status = match () {
                 () if settled && empty => Some(Status::Unidentified),

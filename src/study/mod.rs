@@ -33,6 +33,9 @@ use crate::samples::{Kinship, Sample};
 const STAGE_IS_NOT_TESTED: &str = "`split` puts rows aside for testing, and these stages have nothing to be tested by: the last of them would \
                                    need `data.target` for its response, and no `weight`; leave it out";
 
+/// The rows that stand for the truth, and the model on them.
+type Population = (Arc<Dataset>, Arc<dyn Model>);
+
 /// A checked experiment with its files read.
 pub struct Study {
     /// Resolved: every default that matters is written out.
@@ -439,7 +442,7 @@ impl Study {
 
     /// What the data of all repeats are drawn from, as rows, at least so many where they have to be simulated; and its model. They
     /// count for as many observations as a repeat has, so that γ = 1/n is that of its few rows. `None` where nothing is drawn anew.
-    pub fn population(&self, rows: usize) -> Result<Option<(Arc<Dataset>, Arc<dyn Model>)>> {
+    pub fn population(&self, rows: usize) -> Result<Option<Population>> {
         let mass = self.trial(0)?.train.mass();
         let Some(all) = self.sources.population(&self.experiment.data, self.seed(0), rows)? else {
             return Ok(None);

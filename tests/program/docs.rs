@@ -233,6 +233,7 @@ fn every_relative_link_leads_to_a_file() {
         "docs/reproduction.md",
         "docs/sampling.md",
         "docs/stages.md",
+        "docs/subsampling.md",
         "docs/summary.md",
         "docs/scale.md",
         "docs/tutorial.md",

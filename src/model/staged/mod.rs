@@ -254,7 +254,7 @@ fn start(model: &dyn Model, data: &Dataset) -> Vec<f64> {
             Support::Location => {}
             Support::Positive | Support::Scale | Support::Variance => out.fill(1.0),
             Support::Covariance(d) => {
-                let diagonal = |i: &usize| i % (d * d) % (d + 1) == 0;
+                let diagonal = |i: &usize| (i % (d * d)).is_multiple_of(d + 1);
                 (0..out.len()).filter(diagonal).for_each(|i| out[i] = 1.0);
             }
             Support::Unit => out.fill(0.5),
