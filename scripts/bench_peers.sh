@@ -4,17 +4,9 @@
 # folder the first time. The paper's data are looked for below $NPL_DATA and ./data.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-target=${CARGO_TARGET_DIR:-$root/target}
+# shellcheck source=lib/python.sh
+. "$root/scripts/lib/python.sh"
 
-if [ -z "${NPL:-}" ]; then
-    cargo build --release --manifest-path "$root/Cargo.toml"
-    NPL=$target/release/npl
-fi
-if [ -z "${PYTHON:-}" ]; then
-    PYTHON=$target/peers-venv/bin/python
-    if ! "$PYTHON" -c 'import numpy, glum, jax' 2>/dev/null; then
-        python3 -m venv "$target/peers-venv"
-        "$PYTHON" -m pip install --quiet numpy glum jax
-    fi
-fi
+npl_or_build
+python_with peers-venv numpy glum jax
 exec "$PYTHON" "$root/scripts/bench_peers.py" --npl "$NPL" "$@"

@@ -4,17 +4,9 @@
 # in the build folder the first time. Data are looked for below $NPL_DATA and ./data; jobs without theirs are skipped.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-target=${CARGO_TARGET_DIR:-$root/target}
+# shellcheck source=lib/python.sh
+. "$root/scripts/lib/python.sh"
 
-if [ -z "${NPL:-}" ]; then
-    cargo build --release --manifest-path "$root/Cargo.toml"
-    NPL=$target/release/npl
-fi
-if [ -z "${PYTHON:-}" ]; then
-    PYTHON=$target/bench-venv/bin/python
-    if ! "$PYTHON" -c 'import numpy, scipy, joblib' 2>/dev/null; then
-        python3 -m venv "$target/bench-venv"
-        "$PYTHON" -m pip install --quiet numpy scipy joblib
-    fi
-fi
+npl_or_build
+python_with bench-venv numpy scipy joblib
 exec "$PYTHON" "$root/scripts/bench_vs_python.py" --npl "$NPL" "$@"

@@ -108,7 +108,7 @@ impl Init {
                 }
                 // Of a matrix the variances: off the diagonal it starts at 0.
                 Source::Dist(dist) if matches!(block.support, Support::Covariance(_)) => {
-                    diagonal(block.support, out.len()).for_each(|i| out[i] = variate(dist, rng));
+                    block.support.diagonal(out.len()).for_each(|i| out[i] = variate(dist, rng));
                 }
                 Source::Dist(dist) => {
                     out.iter_mut().for_each(|e| *e = variate(dist, rng));
@@ -148,7 +148,7 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
         // A number is the variance of every column.
         (Dist::Constant(Numbers::One(v)), Covariance(_)) => {
             let mut values = vec![0.0; block.range.len()];
-            diagonal(block.support, values.len()).for_each(|i| values[i] = *v);
+            block.support.diagonal(values.len()).for_each(|i| values[i] = *v);
             fits(block, &values).map(|()| Source::Fixed(values))
         }
         (Dist::Constant(numbers), _) => {
@@ -186,7 +186,7 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
             let mut values = vec![0.0; block.range.len()];
             let variances = train.moments().into_iter().map(|(_, v)| v.max(f64::MIN_POSITIVE));
             let variances: Vec<f64> = variances.collect();
-            let places = diagonal(block.support, values.len());
+            let places = block.support.diagonal(values.len());
             places.zip(variances.iter().cycle()).for_each(|(i, v)| values[i] = *v);
             Ok(Source::Fixed(values))
         }
@@ -199,12 +199,6 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
         }
         _ => Ok(Source::Dist(dist)),
     }
-}
-
-/// Where the diagonals of matrices of so many entries together are.
-fn diagonal(support: Support, len: usize) -> impl Iterator<Item = usize> {
-    let Support::Covariance(d) = support else { unreachable!("asked of matrices alone") };
-    (0..len).filter(move |i| i % (d * d) % (d + 1) == 0)
 }
 
 fn describe(support: Support) -> &'static str {

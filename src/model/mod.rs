@@ -246,6 +246,12 @@ impl Support {
     pub fn is_positive(self) -> bool {
         matches!(self, Support::Positive | Support::Scale | Support::Variance)
     }
+
+    /// Where the diagonals of matrices of so many entries together are; nowhere in what is no matrix.
+    pub fn diagonal(self, len: usize) -> impl Iterator<Item = usize> {
+        let d = if let Support::Covariance(d) = self { d } else { 0 };
+        (0..len).filter(move |i| d > 0 && (i % (d * d)).is_multiple_of(d + 1))
+    }
 }
 
 /// Values that a response may take.
@@ -306,6 +312,11 @@ pub trait Model: Send + Sync {
     /// The derivatives of the loss by θ, where it has them and they are at hand.
     fn gradient(&self, _theta: &[f64], _f: &Measure) -> Option<Vec<f64>> {
         None
+    }
+
+    /// Loss and derivatives at once, for a model that has them from one pass over the rows.
+    fn value_and_gradient(&self, theta: &[f64], f: &Measure) -> Option<(f64, Vec<f64>)> {
+        Some((self.loss(theta, f), self.gradient(theta, f)?))
     }
 
     /// Whether searches on these rows begin where the model says, for there is one minimum and a start decides on nothing.

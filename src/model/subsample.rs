@@ -56,9 +56,11 @@ struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    fn gradient_under(&self, u: &[f64], f: &Measure) -> Vec<f64> {
+    /// Value and gradient on the unconstrained scale.
+    fn under(&self, u: &[f64], f: &Measure) -> (f64, Vec<f64>) {
         let (theta, _) = self.transform.constrain(u);
-        let mut by_theta = self.model.gradient(&theta, f).expect("checked with the experiment");
+        let known = self.model.value_and_gradient(&theta, f);
+        let (value, mut by_theta) = known.expect("checked with the experiment");
         // Transforms take derivatives by log θ where θ is positive.
         for block in self.model.blocks() {
             if block.support.is_positive() {
@@ -67,14 +69,13 @@ impl Batches<'_> {
         }
         let mut by_u = vec![0.0; u.len()];
         self.transform.pull_back(u, &by_theta, &mut by_u);
-        by_u
+        (value, by_u)
     }
 }
 
 impl Sampled for Batches<'_> {
     fn look(&mut self, u: &[f64]) -> (f64, Vec<f64>) {
-        let (theta, _) = self.transform.constrain(u);
-        (self.model.loss(&theta, self.f), self.gradient_under(u, self.f))
+        self.under(u, self.f)
     }
 
     fn next(&mut self) {
@@ -83,6 +84,6 @@ impl Sampled for Batches<'_> {
     }
 
     fn gradient(&mut self, u: &[f64]) -> Vec<f64> {
-        self.gradient_under(u, &self.f.of_batch(&self.batch))
+        self.under(u, &self.f.of_batch(&self.batch)).1
     }
 }

@@ -96,13 +96,22 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     }
     if data.resample.is_some() {
         let others = [
-            ("split", data.split.is_some(), "a row drawn twice would be in both parts"),
-            ("weight", data.weight.is_some(), "a row may stand for several observations"),
-            ("cluster", data.cluster.is_some(), "rows that are drawn one by one keep no cluster whole"),
-            ("stratify", data.stratify.is_some(), "rows that are drawn one by one keep no stratum's share"),
+            ("data.split", data.split.is_some(), "a row drawn twice would be in both parts"),
+            (
+                "evaluate.folds",
+                experiment.evaluate.folds.is_some(),
+                "a row drawn twice would be in two folds",
+            ),
+            ("data.weight", data.weight.is_some(), "a row may stand for several observations"),
+            ("data.cluster", data.cluster.is_some(), "rows that are drawn one by one keep no cluster whole"),
+            (
+                "data.stratify",
+                data.stratify.is_some(),
+                "rows that are drawn one by one keep no stratum's share",
+            ),
         ];
         for (key, _, why) in others.iter().filter(|(_, set, _)| *set) {
-            say("data.resample", format!("`data.resample` and `data.{key}` exclude each other: {why}"));
+            say("data.resample", format!("`data.resample` and `{key}` exclude each other: {why}"));
         }
     }
     if data.comment.as_ref().is_some_and(|c| c.len() != 1) {
@@ -325,6 +334,8 @@ fn sizes(experiment: &Experiment) -> Vec<(&'static str, usize, usize)> {
         ("sampler.fixed_init.best_of", fits, 1_000_000),
         ("prior.T", count(experiment.prior.as_ref().and_then(|p| p.truncation_limit)), 100_000_000),
     ];
+    let batch = experiment.optimiser.subsample.as_ref().map_or(0, |rule| rule.batch.get());
+    sizes.push(("optimiser.subsample.batch", batch, 10_000_000));
     sizes.push(("data.resample", count(experiment.data.resample), 1_000_000_000));
     if let Some(geometric) = experiment.path.as_ref().and_then(|p| p.geometric.as_ref()) {
         sizes.push(("path.geometric.count", geometric.count.get(), 1_000_000));

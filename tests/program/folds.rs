@@ -143,6 +143,8 @@ fn folds_are_dealt_anew_and_by_clusters() {
         ("evaluate.folds=1", "must be 2 at least"),
         ("evaluate.folds=84", "there are 83 rows to deal out"),
         ("data.split=0.2", "exclude each other"),
+        ("data.resample=50", "a row drawn twice would be in two folds"),
+        ("optimiser.subsample={batch=1000000000}", "at most 10000000 are possible"),
     ] {
         let said = place.npl(&["run", "both.toml", "--set", set, "--out", "x"]);
         assert!(said.code == Some(2) && said.stderr.contains(says), "{set}: {}", said.stderr);

@@ -393,12 +393,16 @@ impl<L: Law> Model for Predictor<L> {
     }
 
     fn gradient(&self, theta: &[f64], f: &Measure) -> Option<Vec<f64>> {
-        let mut gradient = self.loss_and_gradient(theta, f).1;
+        self.value_and_gradient(theta, f).map(|(_, gradient)| gradient)
+    }
+
+    fn value_and_gradient(&self, theta: &[f64], f: &Measure) -> Option<(f64, Vec<f64>)> {
+        let (value, mut gradient) = self.loss_and_gradient(theta, f);
         for block in self.blocks().into_iter().filter(|block| block.support.is_positive()) {
             // What has become 0 cannot be divided by, and moves nothing.
             block.range.for_each(|j| gradient[j] /= theta[j].max(f64::MIN_POSITIVE));
         }
-        Some(gradient)
+        Some((value, gradient))
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {

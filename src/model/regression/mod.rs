@@ -376,6 +376,10 @@ impl<F: Family> Model for Regression<F> {
         Some(self.loss_and_gradient(theta, f).1)
     }
 
+    fn value_and_gradient(&self, theta: &[f64], f: &Measure) -> Option<(f64, Vec<f64>)> {
+        Some(self.loss_and_gradient(theta, f))
+    }
+
     fn has_its_own_start(&self, train: &Dataset) -> bool {
         let by_rows = train.d() > train.n() && self.kink() == 0.0;
         self.change.is_none() && self.has_one_minimum() && train.n() > 0 && !by_rows

@@ -420,8 +420,12 @@ impl<L: RowLoss> Model for Rows<L> {
     }
 
     fn gradient(&self, theta: &[f64], f: &Measure) -> Option<Vec<f64>> {
+        self.value_and_gradient(theta, f).map(|(_, gradient)| gradient)
+    }
+
+    fn value_and_gradient(&self, theta: &[f64], f: &Measure) -> Option<(f64, Vec<f64>)> {
         let mut gradient = [vec![0.0; theta.len()]];
-        self.loss.on(&[f]).add(&[0], &[theta.to_vec()], &mut gradient);
+        let value = self.loss.on(&[f]).add(&[0], &[theta.to_vec()], &mut gradient)[0] + self.kinks(theta);
         let [mut gradient] = gradient;
         let (kink, len) = self.loss.kink();
         gradient[..len].iter_mut().zip(theta).for_each(|(g, t)| *g += kink * t.signum());
@@ -435,7 +439,7 @@ impl<L: RowLoss> Model for Rows<L> {
                 Support::Simplex | Support::Covariance(_) => return None,
             }
         }
-        Some(gradient)
+        Some((value, gradient))
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {

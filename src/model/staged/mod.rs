@@ -253,10 +253,7 @@ fn start(model: &dyn Model, data: &Dataset) -> Vec<f64> {
             }
             Support::Location => {}
             Support::Positive | Support::Scale | Support::Variance => out.fill(1.0),
-            Support::Covariance(d) => {
-                let diagonal = |i: &usize| (i % (d * d)).is_multiple_of(d + 1);
-                (0..out.len()).filter(diagonal).for_each(|i| out[i] = 1.0);
-            }
+            Support::Covariance(_) => block.support.diagonal(out.len()).for_each(|i| out[i] = 1.0),
             Support::Unit => out.fill(0.5),
             Support::Simplex => out.fill(1.0 / entries),
             Support::Ordered => out.iter_mut().zip(0..).for_each(|(out, i)| *out = f64::from(i)),
