@@ -96,6 +96,21 @@ fn every_em_step_keeps_mean_and_second_moment() {
     }
 }
 
+/// What the authors' M step adds to every variance is what the second moment has too much.
+#[test]
+fn what_is_added_to_variances_is_in_the_second_moment() {
+    let data = overlapping();
+    let rule = optimiser("change = 1e-300\nmax_iterations = 9");
+    let model = model_with(&format!("{THREE}\nvariance_added = 0.125"), &data, &rule);
+    for draw in 0..100 {
+        let f = measure(&data, 1, draw);
+        let theta = model.minimise(&f, &starts(model.as_ref(), &data, EXCHANGEABLE, draw)).theta;
+        let (mean, square) = fitted_moments(&theta);
+        assert_close("mean", mean, weighted_moment(&f, 1), 1e-10);
+        assert_close("second moment", square, weighted_moment(&f, 2) + 0.125, 1e-10);
+    }
+}
+
 /// With gradient entries at most g: Σ πμ − ȳ = Σ gμ + σg' and the second moment is off by Σ g(μ² + σ²) + 2μσg' + 2σ²g''.
 #[test]
 fn converged_draws_keep_mean_and_second_moment_to_their_gradient() {

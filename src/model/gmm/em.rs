@@ -167,7 +167,7 @@ impl Gmm {
                     scatter += 2.0 * p.scale;
                 }
                 if count > 0.0 {
-                    theta[v] = (scatter / count).max(self.floor);
+                    theta[v] = (scatter / count + self.added).max(self.floor);
                 }
             }
         }
@@ -195,7 +195,8 @@ impl Gmm {
     /// a linearly converging iteration: n · 2 (L − L*) is the squared distance in posterior standard deviations.
     pub(super) fn em_has_converged(&self, drop: f64, previous_drop: f64, value: f64) -> bool {
         if let Some(change) = self.change {
-            return drop < change;
+            // Steps that add to variances may go up, and the authors stop at a small change either way.
+            return if self.added > 0.0 { drop.abs() } else { drop } < change;
         }
         if !previous_drop.is_finite() {
             return false;

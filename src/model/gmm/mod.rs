@@ -50,6 +50,10 @@ pub struct Config {
     /// The smallest variance a component may have in any column, or in any direction where covariances are not diagonal. The
     /// likelihood has no maximum without it: see docs/models.md for how to choose it.
     pub variance_floor: Positive,
+    /// Added to every variance in every M step, as the authors' code does. Such steps minimise no loss and may go up: for repeating the
+    /// paper's numbers, with `optimiser.change` and diagonal covariances.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variance_added: Option<Positive>,
     /// What the covariances of the components are. Left out they are diagonal.
     #[serde(default, skip_serializing_if = "Covariance::is_diagonal")]
     pub covariance: Covariance,
@@ -146,6 +150,17 @@ impl Config {
                 None
             }
         };
+        if self.variance_added.is_some() {
+            if !self.covariance.is_diagonal() {
+                let message = "is for diagonal covariances: leave it out, or leave out `covariance`";
+                problems.push(complaint("variance_added", message));
+            }
+            if context.optimiser.change.is_none() {
+                let message = "makes steps that minimise no loss, so that no search would converge: state with `optimiser.change` \
+                               when to stop, as the authors' code does (0.01 for MNIST, 1e-7 for the toy)";
+                problems.push(complaint("variance_added", message));
+            }
+        }
         if self.covariance.is_matrix() {
             problems.extend(self.matrix_problems(context.train));
         }
@@ -170,6 +185,7 @@ impl Config {
             k,
             d: context.train.d(),
             floor: self.variance_floor.get(),
+            added: self.variance_added.map_or(0.0, Positive::get),
             penalty,
             prior: self.prior.clone(),
             data_sd: if n > 0 { spread } else { Vec::new() },
@@ -230,6 +246,8 @@ struct Gmm {
     k: usize,
     d: usize,
     floor: f64,
+    /// What the authors' M step adds to every variance; 0 in one that minimises the loss.
+    added: f64,
     penalty: Option<Shrinkage>,
     prior: Option<MixturePrior>,
     data_sd: Vec<f64>,

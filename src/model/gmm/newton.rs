@@ -216,6 +216,7 @@ mod tests {
             k,
             d,
             floor: 1e-6,
+            added: 0.0,
             penalty: Some(Shrinkage { shape: 0.02, scale: 0.03 }),
             prior: None,
             data_sd: vec![1.0; d],
