@@ -453,6 +453,9 @@ fn reasons(study: &Study, report: &Report) -> String {
     let reason = |status: Status| match status {
         Status::Failed => Some(not_finite(study)),
         Status::Separated => Some(format!("a line separates their responses; `{penalty}` would hold them")),
+        Status::Unidentified if study.experiment.model.name() == "kmeans" => {
+            Some("they have fewer different rows than `model.kmeans.K` centres".to_owned())
+        }
         Status::Unidentified => Some(format!(
             "their columns depend on each other; leave some out (`data.columns`), or set `{penalty}`"
         )),

@@ -66,14 +66,17 @@ struct Pass {
     moved: bool,
 }
 
+fn squared_distance(y: &[f64], mu: &[f64]) -> f64 {
+    y.iter().zip(mu).map(|(y, m)| (y - m) * (y - m)).sum()
+}
+
 /// The centre of every atom.
 type Assignment = Vec<u32>;
 
 impl KMeans {
     /// The nearest centre, the first of equals, and the squared distance.
     fn nearest(&self, y: &[f64], theta: &[f64]) -> (usize, f64) {
-        let square = |mu: &[f64]| y.iter().zip(mu).map(|(y, m)| (y - m) * (y - m)).sum::<f64>();
-        let squares = theta.chunks_exact(self.d).map(square).enumerate();
+        let squares = theta.chunks_exact(self.d).map(|mu| squared_distance(y, mu)).enumerate();
         squares.fold((0, f64::INFINITY), |best, next| if next.1 < best.1 { next } else { best })
     }
 
@@ -139,14 +142,22 @@ impl KMeans {
     /// Centres become the means of their rows; those that have none are moved, as far as there are rows to move to.
     fn step(&self, theta: &mut [f64], f: &Measure, pass: &Pass) {
         let d = self.d;
-        let empty: Vec<usize> = (0..self.k).filter(|&c| pass.mass[c] <= 0.0).collect();
+        let mut empty: Vec<usize> = (0..self.k).filter(|&c| pass.mass[c] <= 0.0).collect();
         let rows = if empty.is_empty() { Vec::new() } else { self.dearest(theta, f, empty.len()) };
         for c in (0..self.k).filter(|&c| pass.mass[c] > 0.0) {
             for j in 0..d {
                 theta[c * d + j] += pass.shift[c * d + j] / pass.mass[c];
             }
         }
-        empty.iter().zip(rows).for_each(|(c, row)| theta[c * d..(c + 1) * d].copy_from_slice(&row));
+        // Each row gets the nearest of the centres that are left: a rule that knows no labels, which stay exchangeable.
+        for row in rows {
+            let near = |c: &usize| squared_distance(&row, &theta[c * d..(c + 1) * d]);
+            let (at, _) = (empty.iter().map(near).enumerate())
+                .min_by(|a, b| a.1.total_cmp(&b.1))
+                .expect("as many centres as rows");
+            let c = empty.swap_remove(at);
+            theta[c * d..(c + 1) * d].copy_from_slice(&row);
+        }
     }
 }
 

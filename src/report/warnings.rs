@@ -66,8 +66,8 @@ fn searches(each: &[&Diagnostics], draws: usize) -> Vec<String> {
              them out; a penalty would give it one, if there are responses of both classes"
         }
         Status::Unidentified => {
-            "are not identified: columns depend on each other, the loss has no single minimum, and summaries leave them out; \
-             a penalty would give it one"
+            "are not identified: columns depend on each other, or different rows are fewer than centres; the loss has no single \
+             minimum, and summaries leave them out; a penalty, or fewer centres, would give it one"
         }
         Status::MaxIter => {
             "ran out of iterations: they are not at a minimum, and summaries have them as they are; raise \

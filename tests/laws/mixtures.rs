@@ -469,6 +469,21 @@ fn every_centre_is_the_mean_of_its_rows() {
     }
 }
 
+/// Centres that exchange their starts exchange their ends, also those that two centres without rows were moved to at once.
+#[test]
+fn centres_have_no_labels() {
+    let data = clouds();
+    let model = model("[kmeans]\nK = 4", &data);
+    for draw in 0..60 {
+        let f = with_prior(&data, draw);
+        let mut from = start(model.as_ref(), &data, "mu = \"data\"", draw);
+        from[4..].copy_from_slice(&[1e3, 1e3, -1e3, 1e3]);
+        let turned = |theta: &[f64]| -> Vec<f64> { [6, 7, 4, 5, 0, 1, 2, 3].map(|i| theta[i]).to_vec() };
+        let (one, other) = (model.minimise(&f, &from), model.minimise(&f, &turned(&from)));
+        assert_eq!(turned(&one.theta), other.theta, "draw {draw}");
+    }
+}
+
 fn refusal(table: &str, data: &Dataset) -> String {
     let config: ModelConfig = toml::from_str(table).unwrap();
     let optimiser = Optimiser::default();
