@@ -127,7 +127,9 @@ fn why(status: Status) -> &'static str {
         Status::Failed => "the loss was not a finite number",
         Status::Separated => "the responses are separable: there is no minimum",
         Status::Divergent => "diverged",
-        Status::Unidentified => "columns depend on each other, or different rows are fewer than centres: there is no single minimum",
+        Status::Unidentified => {
+            "columns depend on each other, or different rows are fewer than centres: there is no single minimum"
+        }
     }
 }
 

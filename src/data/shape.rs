@@ -132,7 +132,29 @@ impl Shape {
     }
 
     /// The table with its new columns, and without the rows that are left out.
-    pub fn apply(&self, mut table: Table) -> Result<Table, ShapeFault> {
+    pub fn apply(&self, table: Table) -> Result<Table, ShapeFault> {
+        let table = self.shaped(table)?;
+        self.check_finite(&table)?;
+        Ok(table)
+    }
+
+    /// An infinite cell of a file is refused where it is read, and one that is made here: no loss of it is a number. Rows that were left out
+    /// may have had any.
+    fn check_finite(&self, table: &Table) -> Result<(), ShapeFault> {
+        for NewColumn { key, name, node, .. } in &self.columns {
+            let place = table.names.iter().position(|known| known == name).expect("made above");
+            if let Some(row) = table.column(place).position(f64::is_infinite) {
+                let message = format!(
+                    "is infinite in row {} of the data that are used; `data.filter` leaves rows out",
+                    row + 1
+                );
+                return Err((key.clone(), Fault::new(node.span.clone(), message)));
+            }
+        }
+        Ok(())
+    }
+
+    fn shaped(&self, mut table: Table) -> Result<Table, ShapeFault> {
         for NewColumn { key, name, node, .. } in &self.columns {
             let (kind, cells) = self.column(&table, name, node).map_err(|fault| (key.clone(), fault))?;
             add_column(&mut table, name, kind, &cells);
@@ -296,6 +318,13 @@ mod tests {
         assert_eq!(shaped(&[], Some("age < 100")).unwrap().rows(), 3);
         assert_eq!(shaped(&[], Some("age != 30")).unwrap().rows(), 2);
         assert_eq!(shaped(&[], Some("region != 'north'")).unwrap().rows(), 1);
+    }
+
+    #[test]
+    fn infinite_cells_are_refused_in_rows_that_are_used() {
+        let (key, fault) = shaped(&[("z", "1/(w - 80)")], None).unwrap_err();
+        assert!(key == "derive.z" && fault.message.contains("infinite in row 2"), "{key}: {fault}");
+        assert_eq!(shaped(&[("z", "1/(w - 80)")], Some("w != 80")).unwrap().rows(), 3);
     }
 
     #[test]

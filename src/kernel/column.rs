@@ -28,23 +28,35 @@ dispatch! {
     pub fn mass_below(w: &[f64], y: &[f64], limit: f64) -> (f64, f64) = below_body
 }
 
-/// Every row of the eight columns of weights and of `y`, in order. A macro, for closures are not always inlined, and vectors of a level are
-/// then passed by calls.
+/// Every row of the eight columns of weights and of `y`, in order. A macro, and in it loops, for closures are not always inlined: vectors
+/// of a level are then passed by calls, and arrays copied.
 macro_rules! each_row {
     ($vector:ty, $columns:ident, $y:ident, |$w:ident, $value:ident| $row:expr) => {{
         let n = $y.len();
-        let columns = $columns.map(|w| &w[..n]);
-        let mut first = 0;
-        while first + LANES <= n {
-            let tile = columns.map(|w| *w[first..].first_chunk::<LANES>().expect("eight rows"));
+        let (tiles, rest) = $y.as_chunks::<LANES>();
+        let mut columns = [(&[][..], &[][..]); LANES];
+        for l in 0..LANES {
+            columns[l] = $columns[l][..n].as_chunks::<LANES>();
+        }
+        for (t, tile) in tiles.iter().enumerate() {
+            let mut rows = [[0.0; LANES]; LANES];
+            for l in 0..LANES {
+                let draw = &columns[l].0[t];
+                for i in 0..LANES {
+                    rows[i][l] = draw[i];
+                }
+            }
             for i in 0..LANES {
-                let ($w, $value) = (<$vector>::load(&tile.map(|draw| draw[i])), $y[first + i]);
+                let ($w, $value) = (<$vector>::load(&rows[i]), tile[i]);
                 $row;
             }
-            first += LANES;
         }
-        for i in first..n {
-            let ($w, $value) = (<$vector>::load(&columns.map(|w| w[i])), $y[i]);
+        for (i, &value) in rest.iter().enumerate() {
+            let mut row = [0.0; LANES];
+            for l in 0..LANES {
+                row[l] = columns[l].1[i];
+            }
+            let ($w, $value) = (<$vector>::load(&row), value);
             $row;
         }
     }};

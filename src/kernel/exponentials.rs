@@ -70,7 +70,11 @@ fn variates<V: Vector>(state: &mut [V::Words; 4]) -> V {
 
 #[inline(always)]
 fn exponentials_body<V: Vector>(generators: &Generators, out: &mut [f64]) -> f64 {
-    let mut state = generators.0.each_ref().map(V::Words::load);
+    // A loop: a closure would not always be inlined.
+    let mut state = [V::Words::splat(0); 4];
+    for (state, word) in state.iter_mut().zip(&generators.0) {
+        *state = V::Words::load(word);
+    }
     let mut total = V::splat(0.0);
     let (groups, rest) = out.as_chunks_mut::<LANES>();
     for group in groups {

@@ -5,6 +5,7 @@ use crate::support::*;
 use npl::bootstrap::Scheme;
 use npl::model::{STARTERS, Search};
 use npl::process::Measure;
+use npl::rng::{Purpose, Seed};
 use npl::study::ReadyTrial;
 
 /// The starter experiment of every model, ready to be sampled.
@@ -113,6 +114,24 @@ fn a_block_of_searches_is_the_searches_one_by_one_to_the_bit() {
             assert_eq!(blocks, one_by_one, "{name} in blocks of {size}");
         }
     }
+}
+
+/// A likelihood of responses can be drawn from: predictive intervals and simulated responses need it.
+#[test]
+fn every_likelihood_of_a_response_draws_responses() {
+    let mut drawn = 0;
+    for (name, trial) in trials() {
+        if trial.model.response().is_none() || !trial.model.is_likelihood() {
+            continue;
+        }
+        let theta = point(&trial, 0);
+        let mut y = vec![f64::NAN; trial.train.n()];
+        let mut rng = Seed(7).stream(Purpose::Auxiliary, 0, 0);
+        let answers = trial.model.respond(&theta, &trial.train, &mut rng, &mut y);
+        assert!(answers && y.iter().all(|y| y.is_finite()), "{name}: {y:?}");
+        drawn += 1;
+    }
+    assert!(drawn >= 8, "{drawn} likelihoods");
 }
 
 /// Central differences of the loss: relative 1e-6 of the largest derivative.

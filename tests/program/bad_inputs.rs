@@ -173,7 +173,11 @@ fn wrong_types() {
         ("[model.gmm]\nK = 2", "[model]\ngmm = 3\nK = 2", &["e.toml:14", "model"]),
         ("K = 2", "K = 2.5", &["e.toml:14", "model.gmm.K", "integer"]),
         ("K = 2", "K = []", &["e.toml:14", "model.gmm.K", "integer"]),
-        ("K = 2", "K = 2\nvariance_added = 1e-6", &["e.toml:15", "model.gmm.variance_added", "`optimiser.change`"]),
+        (
+            "K = 2",
+            "K = 2\nvariance_added = 1e-6",
+            &["e.toml:15", "model.gmm.variance_added", "`optimiser.change`"],
+        ),
         ("K = 2", "K = 2\ncovariance = \"full\"\nvariance_added = 1e-6", &["e.toml:16", "diagonal"]),
         ("variance_floor = 1e-4", "variance_floor = \"small\"", &["e.toml:15", "number"]),
         ("alpha = 1.0", "alpha = \"1\"", &["e.toml:18", "`prior.alpha`", "number"]),

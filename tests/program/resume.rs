@@ -138,7 +138,7 @@ fn slow_draws_are_abandoned() {
     let text = fs::read_to_string(config("gmm_toy.toml")).unwrap();
     place.write("slow.toml", text);
     // One draw of so many restarts takes longer than any grace.
-    let sets = ["--set", "sampler.R=100000", "--set", "sampler.B=3", "--threads", "1"];
+    let sets = ["--set", "sampler.R=1000000", "--set", "sampler.B=3", "--threads", "1"];
     let child = start(&place, &[&["run", "slow.toml", "--out", "out"], &sets[..]].concat());
     assert!(wait_until(Duration::from_secs(30), || place.exists("out/.npl-new")));
     std::thread::sleep(Duration::from_millis(300));

@@ -217,6 +217,10 @@ impl Model for Linear {
         self.model.mean(theta, at, out);
     }
 
+    fn respond(&self, theta: &[f64], at: &Dataset, rng: &mut Rng, out: &mut [f64]) -> bool {
+        self.model.respond(theta, at, rng, out)
+    }
+
     fn coefficients(&self) -> Option<Range<usize>> {
         self.model.coefficients()
     }
