@@ -7,21 +7,43 @@ use anyhow::Result;
 use npl::config::printable;
 use npl::error::Error;
 use npl::influence::acceleration;
-use npl::report::Report;
-use npl::samples::{Correction, Interval, Relation};
+use npl::report::{Influences, Report};
+use npl::samples::{Correction, Interval, Relation, Units};
 use npl::store;
 
-use crate::cli::{SummaryArgs, Units};
+use crate::cli::SummaryArgs;
 
-/// The estimate at equal weights of the repeat that is summarised; none where draws are of several, or are told in other units.
-pub fn estimate(args: &SummaryArgs, report: &Report) -> BTreeMap<String, f64> {
+/// The parameters of the draws, and what they are told in.
+pub struct Told {
+    /// As the file of draws has them.
+    pub parameters: Vec<String>,
+    pub units: Option<Units>,
+}
+
+impl Told {
+    /// Names as they are told.
+    fn names(&self) -> Vec<String> {
+        let mut names = self.parameters.clone();
+        self.units.iter().for_each(|units| units.rename(&mut names));
+        names
+    }
+}
+
+/// The estimate at equal weights of the repeat that is summarised, as its draws are told; none where draws are of several, or have other
+/// labels.
+pub fn estimate(args: &SummaryArgs, report: &Report, told: &Told) -> BTreeMap<String, f64> {
     let repeat = match (args.repeat, &report.repeats[..]) {
         (Some(repeat), all) => all.get(repeat.wrapping_sub(1)),
         (None, [only]) => Some(only),
         (None, _) => None,
     };
-    let changed = args.units != Units::Model || args.ratios || args.relabel;
-    repeat.filter(|_| !changed).map(|repeat| repeat.estimate.clone()).unwrap_or_default()
+    let Some(repeat) = repeat.filter(|repeat| !args.relabel && !repeat.estimate.is_empty()) else {
+        return BTreeMap::new();
+    };
+    let find = |name: &String| repeat.estimate.get(name).copied().unwrap_or(f64::NAN);
+    let mut theta: Vec<f64> = told.parameters.iter().map(find).collect();
+    told.units.iter().for_each(|units| units.apply(repeat.repeat.saturating_sub(1), &mut theta));
+    told.names().into_iter().zip(theta).filter(|(_, value)| value.is_finite()).collect()
 }
 
 /// Of these parameters; refused, with the reason, where corrected intervals mean nothing.
@@ -29,6 +51,7 @@ pub fn corrections(
     args: &SummaryArgs,
     report: &Report,
     relation: Relation,
+    told: &Told,
     chosen: &[String],
 ) -> Result<BTreeMap<String, Correction>> {
     let kind = match args.interval {
@@ -56,15 +79,13 @@ pub fn corrections(
             "the loss of a mixture has several modes, and its draws no single estimate that they spread around",
         );
     }
-    if args.units != Units::Model || args.ratios || args.relabel {
-        return refuse(
-            "the estimate is kept in the units of the model: leave out --units, --ratios and --relabel",
-        );
+    if args.relabel {
+        return refuse("the estimate is kept with the labels that it was found with: leave out --relabel");
     }
     if report.repeats.len() > 1 && args.repeat.is_none() {
         return refuse("draws of several repeats have several estimates: choose one with --repeat");
     }
-    let estimate = estimate(args, report);
+    let estimate = estimate(args, report, told);
     if estimate.is_empty() {
         return refuse(
             "the run has no estimate at equal weights: it was made by an earlier version of npl, or none was found",
@@ -74,7 +95,7 @@ pub fn corrections(
         Some(Interval::Bca) if args.repeat.is_some_and(|repeat| repeat > 1) => {
             return refuse("how much rows move the estimate is kept of the first repeat: --repeat 1");
         }
-        Some(Interval::Bca) => match accelerations(&args.run) {
+        Some(Interval::Bca) => match accelerations(&args.run, told, &estimate) {
             Some(found) => found,
             None => {
                 return refuse(
@@ -106,18 +127,27 @@ fn alpha(run: &Path) -> f64 {
     alpha.and_then(|a| a.as_float().or(a.as_integer().map(|a| a as f64))).unwrap_or(0.0)
 }
 
-/// By the influence of the rows, of every parameter of the model.
-fn accelerations(run: &Path) -> Option<BTreeMap<String, f64>> {
+/// By the influence of the rows, of everything that is told.
+fn accelerations(
+    run: &Path,
+    told: &Told,
+    estimate: &BTreeMap<String, f64>,
+) -> Option<BTreeMap<String, f64>> {
     if !store::read_manifest(run).ok()?.outputs.contains_key(store::INFLUENCE) {
         return None;
     }
-    let mut reader = csv::Reader::from_path(store::file_of(run, store::INFLUENCE).ok()?).ok()?;
-    let names: Vec<String> = reader.headers().ok()?.iter().map(String::from).collect();
-    let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
-    for record in reader.records() {
-        for (column, cell) in columns.iter_mut().zip(record.ok()?.iter()) {
-            column.push(cell.parse().ok()?);
-        }
+    let (design, kept) = Influences::read(&store::file_of(run, store::INFLUENCE).ok()?)?;
+    let n = kept.first()?.1.len();
+    let names = told.names();
+    let at: Vec<f64> = names.iter().map(|name| estimate.get(name).copied().unwrap_or(f64::NAN)).collect();
+    let of = |name: &String| kept.iter().find(|(column, _)| column == name).map(|(_, column)| column);
+    let columns: Vec<Option<&Vec<f64>>> = told.parameters.iter().map(of).collect();
+    let mut moved = vec![vec![0.0; n]; names.len()];
+    for i in 0..n {
+        let mut row: Vec<f64> = columns.iter().map(|column| column.map_or(f64::NAN, |column| column[i])).collect();
+        told.units.iter().for_each(|units| units.carry(0, &at, &mut row));
+        moved.iter_mut().zip(row).for_each(|(column, value)| column[i] = value);
     }
-    Some(names.into_iter().zip(columns.iter().map(|column| acceleration(column))).collect())
+    let found = names.into_iter().zip(moved.iter().map(|column| acceleration(column, &design)));
+    Some(found.filter(|(_, acceleration)| acceleration.is_finite()).collect())
 }

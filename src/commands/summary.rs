@@ -14,6 +14,7 @@ use npl::samples::{Question, Samples, Summary};
 use npl::store;
 
 use super::text::{number, percent, render, seconds, warnings};
+use super::corrections::Told;
 use super::{corrections, note, note_warnings, print, questions, reading, relabel};
 use crate::cli::{Format, Order, SummaryArgs, Units};
 
@@ -49,24 +50,28 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         true => samples.relabelled(relation).map(|(samples, done)| (samples, Some(done)))?,
         false => (samples, None),
     };
-    let samples = match (args.units, args.ratios) {
-        (Units::Model, false) => samples,
+    let parameters = samples.parameters().to_vec();
+    let (samples, units) = match (args.units, args.ratios) {
+        (Units::Model, false) => (samples, None),
         (units, ratios) => {
             if ratios {
                 predict::check_ratios(&args.run)?;
             }
-            samples.in_units(&predict::preparation(&args.run)?, units == Units::Data, ratios)?
+            let preparation = predict::preparation(&args.run)?;
+            let (samples, units) = samples.in_units(&preparation, units == Units::Data, ratios)?;
+            (samples, Some(units))
         }
     };
+    let told = Told { parameters, units };
     let chosen = samples.parameters_like(&args.only)?;
     // Labels of components that draws mix are those of no estimate.
     let estimates = match relation.exchangeable {
         true => BTreeMap::new(),
-        false => corrections::estimate(&args, &report),
+        false => corrections::estimate(&args, &report, &told),
     };
     let table = match question(&args) {
         Some(mut question) => {
-            question.corrections = corrections::corrections(&args, &report, relation, &chosen)?;
+            question.corrections = corrections::corrections(&args, &report, relation, &told, &chosen)?;
             let mut answers = samples.answers(&chosen, relation.draws, args.repeat, &question)?;
             sort(&args, &mut answers, |a| (&a.parameter, a.mean.0, a.sd.0));
             questions::rows(&answers, &question, is_for_people(&args))

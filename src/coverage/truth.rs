@@ -132,7 +132,7 @@ fn stated(experiment: &Experiment, model: &dyn Model) -> std::result::Result<Vec
 }
 
 fn other(experiment: &Experiment) -> String {
-    format!("the parameters of [model.{}] are not those of the simulation", experiment.model.name())
+    format!("the parameters of {} are not those of the simulation", experiment.model.table())
 }
 
 /// Whether the model's table says anything of a penalty but that there is none.

@@ -99,13 +99,13 @@ impl Case<'_> {
             self.problem(&at, format!("`{at}` {why}"))
         })?;
         if let Some(response) = self.model.response() {
-            let model = self.experiment.model.name();
+            let model = self.experiment.model.table();
             let why = match built.responses() {
                 None => Some(format!(
-                    "has no response, and [model.{model}] is a regression: see `response`, `empirical`"
+                    "has no response, and {model} is a regression: see `response`, `empirical`"
                 )),
                 Some(y) => y.iter().find(|y| !response.admits(**y)).map(|y| {
-                    format!("has a response {y}, and that of [model.{model}] is {}", response.what())
+                    format!("has a response {y}, and that of {model} is {}", response.what())
                 }),
             };
             if let Some(why) = why {
@@ -115,8 +115,8 @@ impl Case<'_> {
         let historical = self.history.and_then(|rows| self.model.refuses(rows));
         let tried = built.sample(TRIED, &mut Seed(0).stream(Purpose::Auxiliary, 1, 0)).to_rows();
         if let Some(why) = historical.or_else(|| self.model.refuses(&tried)) {
-            let model = self.experiment.model.name();
-            return Err(self.problem(&key(""), format!("`{}` will not do: [model.{model}] {why}", key(""))));
+            let model = self.experiment.model.table();
+            return Err(self.problem(&key(""), format!("`{}` will not do: {model} {why}", key(""))));
         }
         Ok(built)
     }

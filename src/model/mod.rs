@@ -174,6 +174,11 @@ impl ModelConfig {
         matches!(self, ModelConfig::Stages(_))
     }
 
+    /// Its table in a file.
+    pub fn table(&self) -> String {
+        if self.is_staged() { "[[stage]]".to_owned() } else { format!("[model.{}]", self.name()) }
+    }
+
     /// The key of a file that a complaint of the model is about.
     pub fn key(&self, below: &str) -> String {
         match (self.is_staged(), below.is_empty()) {

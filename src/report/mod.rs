@@ -1,5 +1,6 @@
 //! What a run says about itself: one entry per repeat, and mean, sd and standard error over repeats.
 
+mod influences;
 mod tuning;
 mod warnings;
 
@@ -23,6 +24,7 @@ use crate::model::Model;
 use crate::optim::Status;
 use crate::restarts::{Adequacy, AdequacySum};
 use crate::samples::{Relation, Sample};
+pub use influences::Influences;
 pub use tuning::{METRICS, Simpler, Tuned};
 use warnings::warnings;
 
@@ -70,9 +72,9 @@ pub struct Repeat {
     /// The minimum of the loss at equal weights, parameter by parameter; of the bootstrap only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub estimate: BTreeMap<String, f64>,
-    /// How much every training row moves each parameter, row after row, where it is asked for: `influence.csv`.
+    /// How much every training row moves each parameter, where it is asked for: `influence.csv`.
     #[serde(skip)]
-    pub influence: Vec<f64>,
+    pub influence: Influences,
 }
 
 /// What the training rows count for.

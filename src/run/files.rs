@@ -171,14 +171,12 @@ impl Run<'_> {
         Ok(Some(text))
     }
 
-    /// `influence.csv`, if it is to be kept: a line for every training row, a column for every parameter of the model.
+    /// `influence.csv`, if it is to be kept: a line for every training row, a column for every parameter.
     fn influence(&self, report: &Report) -> Option<String> {
-        let influence = report.repeats.first().map(|r| &r.influence).filter(|i| !i.is_empty())?;
-        let n = report.repeats[0].n_train.max(1);
-        let d = influence.len() / n;
-        let names: Vec<String> = self.names[..d].iter().map(|name| quoted(name)).collect();
+        let found = report.repeats.first().map(|r| &r.influence).filter(|i| !i.cells.is_empty())?;
+        let names: Vec<String> = found.columns.iter().map(|name| quoted(name)).collect();
         let line = |row: &[f64]| row.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(",") + "\n";
-        Some(names.join(",") + "\n" + &influence.chunks_exact(d).map(line).collect::<String>())
+        Some(names.join(",") + "\n" + &found.cells.chunks_exact(names.len()).map(line).collect::<String>())
     }
 
     /// Runs all rounds, but for what is kept of them, and writes the results. Whatever goes wrong, what was made stays.

@@ -10,10 +10,10 @@ use rayon::ThreadPool;
 use super::{CHUNK, Chunk, Closing, Fold, Keeper, Kept, Live, Opening, Scores, Watch};
 use crate::error::{Error, Result};
 use crate::experiment::PathConfig;
-use crate::influence::influence;
+use crate::influence::{carried, influence};
 use crate::method::{Findings, Job, Machine, Made, Sink, Trial};
 use crate::path::PathPoint;
-use crate::report::{Diagnostics, FEW, Observations, Repeat};
+use crate::report::{Diagnostics, FEW, Influences, Observations, Repeat};
 use crate::samples::{Kinship, Sample};
 use crate::study::Study;
 
@@ -28,8 +28,8 @@ pub struct Round<'a> {
     pub path: Option<&'a PathConfig>,
 }
 
-/// The minimum at equal weights by names, and how much every row moves each parameter, row after row.
-type Moved = (BTreeMap<String, f64>, Vec<f64>);
+/// The minimum at equal weights by names, and how much every row moves each parameter.
+type Moved = (BTreeMap<String, f64>, Influences);
 
 /// What rounds share.
 pub struct Session<'a> {
@@ -282,7 +282,9 @@ impl Round<'_> {
         let found = found.ok_or_else(|| {
             failed("the loss has no single smooth minimum at equal weights: its second derivatives are not positive definite there")
         })?;
-        Ok(Some((self.named(trial, minimum.theta), found.into_iter().collect())))
+        let found = carried(&found, &minimum.theta, |theta| self.study.extend_parameters(theta));
+        let influences = Influences::new(&trial.train.design, self.study.parameters(trial), &found);
+        Ok(Some((self.named(trial, minimum.theta), influences)))
     }
 
     /// The log predictive density of every test row, if it is to be kept.
@@ -322,7 +324,7 @@ impl Round<'_> {
             elbo: Vec::new(),
             pointwise: Vec::new(),
             estimate: BTreeMap::new(),
-            influence: Vec::new(),
+            influence: Influences::default(),
         }
     }
 }

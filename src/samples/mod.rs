@@ -23,6 +23,7 @@ pub use relabel::{AlignedRepeat, Reference, Relabelling};
 pub use relation::{Kinship, Relation};
 pub use stream::{Choice, Pick, Text, fits};
 pub use summary::{QUANTILES, Summary, worth};
+pub use units::Units;
 pub use write::Writer;
 
 use std::path::Path;

@@ -180,7 +180,6 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     }
     if experiment.output.influence {
         let alpha = experiment.prior.as_ref().is_some_and(|prior| prior.alpha.get() > 0.0);
-        let design = data.weight.is_some() || data.cluster.is_some() || data.stratify.is_some();
         let why = match () {
             _ if !experiment.method.is_bootstrap() => {
                 "is of the bootstrap: other draws have no equal weights to move"
@@ -188,8 +187,8 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             _ if alpha || experiment.method.name() == "mdp-npl" => {
                 "is of rows alone, and `prior.alpha` adds others"
             }
-            _ if design => {
-                "is of rows that count alike: leave out `data.weight`, `data.cluster` and `data.stratify`"
+            _ if experiment.model.is_staged() => {
+                "is of one minimum, and stages have one each, of which the later move with the earlier"
             }
             _ if experiment.path.is_some() => "is of one experiment, and [path] makes several",
             _ => "",
@@ -266,10 +265,6 @@ fn stage_problems(document: &Document, experiment: &Experiment, say: &mut impl F
             experiment.method.name()
         );
         say("method", message);
-    }
-    if experiment.prior.as_ref().is_some_and(|prior| prior.alpha.get() > 0.0) {
-        let message = "stages have α = 0: pseudo-samples would need a treatment and an outcome at once; leave [prior] out";
-        say("prior.alpha", message.into());
     }
     let (data, sampler) = (&experiment.data, &experiment.sampler);
     let idle = [

@@ -401,24 +401,24 @@ impl Study {
         let bare = self.sources.leaves_out_the_intercept()
             && !matches!(self.experiment.model, ModelConfig::Custom(_));
         if bare && model.blocks().iter().any(|block| block.name == "intercept") {
-            let name = self.experiment.model.name();
+            let name = self.experiment.model.table();
             let message = format!(
-                "`data.formula` leaves the intercept out, and [model.{name}] has one of its own: write the formula \
+                "`data.formula` leaves the intercept out, and {name} has one of its own: write the formula \
                                    without `- 1` or `+ 0`"
             );
             return Err(self.problem("data.formula", message));
         }
         if self.experiment.data.event.is_some() && !model.knows_events() {
-            let name = self.experiment.model.name();
-            let message = format!("`data.event` has no use: [model.{name}] knows no censored responses");
+            let name = self.experiment.model.table();
+            let message = format!("`data.event` has no use: {name} knows no censored responses");
             return Err(self.problem("data.event", message));
         }
         for key in ["offset", "exposure"] {
             let data = &self.experiment.data;
             let given = if key == "offset" { &data.offset } else { &data.exposure };
             if given.is_some() && !model.knows_offsets() {
-                let name = self.experiment.model.name();
-                let message = format!("`data.{key}` has no use: [model.{name}] takes no offset");
+                let name = self.experiment.model.table();
+                let message = format!("`data.{key}` has no use: {name} takes no offset");
                 return Err(self.problem(&format!("data.{key}"), message));
             }
         }
@@ -503,9 +503,9 @@ impl Study {
             return Err(self.problem("data.split", message));
         }
         if let Some(why) = test.as_ref().and_then(|test| model.refuses(test)) {
-            let name = self.experiment.model.name();
+            let name = self.experiment.model.table();
             let key = if self.experiment.data.test.is_some() { "data.test" } else { "data" };
-            return Err(self.problem(key, format!("the test rows: [model.{name}] {why}")));
+            return Err(self.problem(key, format!("the test rows: {name} {why}")));
         }
         if self.experiment.evaluate.folds.is_some() && !model.is_likelihood() && !model.has_mean() {
             let message = "`folds` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
@@ -561,6 +561,10 @@ impl Study {
                     "\"mse\" needs a response that is a number, and this one is a class"
                 }
                 Metric::Mse if model.response().is_none() => "\"mse\" needs a model of a response",
+                Metric::Mse if matches!(self.experiment.model, ModelConfig::Custom(_)) && !model.has_mean() => {
+                    "\"mse\" needs `model.custom.predict`, what is predicted for a row without its response"
+                }
+                Metric::Mse if !model.has_mean() => "\"mse\" needs an expectation of the response, and this model has none",
                 Metric::Mse
                     if model.response() != Some(Response::Binary)
                         && test.is_some_and(|test| !predicts(model, test)) =>

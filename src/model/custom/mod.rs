@@ -40,7 +40,7 @@ pub struct Config {
     /// Whether the loss is −log f, with f a density: LPPD, NUTS and ADVI then have a meaning.
     #[serde(default)]
     pub likelihood: bool,
-    /// What is predicted for a row, an expression of columns and parameters.
+    /// What is predicted for a row, an expression of columns and parameters. Test responses are held against it by their squared error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predict: Option<String>,
 }
@@ -59,6 +59,7 @@ impl Config {
         let uses = |column: usize| program.reads(column) || predict.as_ref().is_some_and(|p| p.reads(column));
         let loss = Custom {
             names,
+            columns: d,
             gamma,
             likelihood: self.likelihood,
             response: uses(d + TARGET),
@@ -138,6 +139,8 @@ fn prediction(scope: &Scope, text: &str) -> Result<Program, Complaint> {
 
 pub struct Custom {
     names: Vec<String>,
+    /// Of the data.
+    columns: usize,
     blocks: Vec<Block>,
     /// The loss, and the penalty.
     program: Program,
@@ -280,6 +283,17 @@ impl RowLoss for Custom {
         if let Some(program) = &self.predict {
             program.each_row(0, theta, &prepare(program, at), out);
         }
+    }
+
+    /// Test responses are held against what is predicted, unless that takes the response to know it.
+    fn has_mean(&self) -> bool {
+        let d = self.columns;
+        let knows = |p: &Program| p.reads(d + TARGET) || p.reads(d + EVENT);
+        self.response && self.predict.as_ref().is_some_and(|p| !knows(p))
+    }
+
+    fn means(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        self.predict(theta, at, out);
     }
 
     /// A Hessian says nothing of kinks.

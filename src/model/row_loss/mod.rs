@@ -116,6 +116,11 @@ pub trait RowLoss: Send + Sync {
         f64::NAN
     }
 
+    /// The same of every row into `out`.
+    fn means(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        at.x.iter().zip(out).for_each(|(x, out)| *out = self.mean(x, theta));
+    }
+
     /// The response has an expectation that is known.
     fn has_mean(&self) -> bool {
         false
@@ -483,9 +488,7 @@ impl<L: RowLoss> Model for Rows<L> {
     }
 
     fn mean(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
-        for (x, out) in at.x.iter().zip(out) {
-            *out = self.loss.mean(x, theta);
-        }
+        self.loss.means(theta, at, out);
     }
 
     fn respond(&self, theta: &[f64], at: &Dataset, rng: &mut Rng, out: &mut [f64]) -> bool {

@@ -6,17 +6,18 @@ mod frame;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Context, Model, ModelConfig, Response, Search, Support};
-use crate::config::{Complaint, complaint, nearest, printable, within};
+use crate::config::{Complaint, brief, complaint, nearest, printable, within};
 use crate::data::Dataset;
 use crate::data::design::Design;
 use crate::expression::Program;
 use crate::optim::{Minimum, Optimiser, Status};
-use crate::process::Measure;
+use crate::process::{BaseMeasure, Measure};
 use crate::rng::Rng;
 use frame::{Cell, Frame, Inputs, Names};
 
@@ -49,6 +50,7 @@ pub fn build(stages: &[Stage], context: &Context) -> Result<Box<dyn Model>, Vec<
         stages: Vec::new(),
         optimiser: context.optimiser.clone(),
         mass: context.mass,
+        observations: context.train.mass(),
         block: (WEIGHTS / context.train.n().max(1)).max(1),
         may_be_flawed: false,
     };
@@ -91,9 +93,11 @@ impl Builder<'_> {
 
     fn build(&self, before: &mut Staged, predictions: &[Vec<f64>]) -> Result<Built, Vec<Complaint>> {
         let (stage, train) = (self.stage, self.context.train);
-        if matches!(stage.model, ModelConfig::Gmm(_)) {
+        let mixture =
+            matches!(stage.model, ModelConfig::Gmm(_) | ModelConfig::BernoulliMixture(_) | ModelConfig::Kmeans(_));
+        if mixture {
             let why = "cannot be a stage: what its components are called is another matter for each draw";
-            return Err(self.wrong("model.gmm", why));
+            return Err(self.wrong(&format!("model.{}", stage.model.name()), why));
         }
         let inputs = Inputs { target: self.target()?, columns: self.columns()? };
         let weight = match &stage.weight {
@@ -106,7 +110,11 @@ impl Builder<'_> {
         let frame = Frame { rows: train, predictions };
         let mut v = weight.as_ref().map(|weight| frame.evaluate(weight));
         let unfit = v.iter().flatten().position(|v| !(v.is_finite() && *v >= 0.0));
-        if let (Some(i), Some(v)) = (unfit, &v) {
+        // Pseudo-samples may give a minimum to stages that have none on the rows alone.
+        let prior = self.context.alpha > 0.0;
+        if prior && unfit.is_some() {
+            v = None;
+        } else if let (Some(i), Some(v)) = (unfit, &v) {
             let why = format!("is {} in row {}; it must be a number of at least 0", v[i], i + 1);
             return Err(self.wrong("weight", why));
         }
@@ -147,11 +155,14 @@ impl Builder<'_> {
             0 => vec![0.0; model.names().len()],
             _ => {
                 let minimum = model.minimise(&Measure::empirical(&data), &start);
-                if minimum.status.is_lost() {
+                if minimum.status.is_lost() && prior {
+                    if start.is_empty() { vec![0.0; model.names().len()] } else { start.clone() }
+                } else if minimum.status.is_lost() {
                     let why = format!("has no minimum on the unweighted data ({})", minimum.status.name());
                     return Err(self.wrong(&format!("model.{name}"), why));
+                } else {
+                    minimum.theta
                 }
-                minimum.theta
             }
         };
         let first = before.stages.last().map_or(0, |last| last.range.end);
@@ -333,6 +344,8 @@ struct Staged {
     stages: Vec<Built>,
     optimiser: Optimiser,
     mass: f64,
+    /// Without those of the prior: n of γ = 1/n.
+    observations: f64,
     block: usize,
     /// Some stage could have no minimum on some data.
     may_be_flawed: bool,
@@ -378,12 +391,40 @@ impl Staged {
         (total > 0.0 && total.is_finite()).then_some(Weighed { kept, w })
     }
 
-    /// One stage of draws that live on the same rows and have come so far.
-    fn advance(&self, k: usize, rows: &Dataset, draws: &mut [Draw]) {
+    /// Draws that live on the same rows, which are `own` if they are not those that the stages were made for.
+    fn through(&self, rows: &Dataset, own: bool, measures: &[&Measure]) -> Vec<Minimum> {
+        let theta: Vec<f64> = self.stages.iter().flat_map(|stage| stage.fit.clone()).collect();
+        let begun = Minimum { theta, value: 0.0, iterations: 0, gradient: 0.0, status: Status::Ok };
+        let mut draws: Vec<Draw> = measures
+            .iter()
+            .map(|f| Draw { f, predictions: Vec::new(), minimum: begun.clone() })
+            .collect();
+        for k in 0..self.stages.len() {
+            self.advance(k, rows, own, &mut draws);
+        }
+        draws.into_iter().map(|draw| draw.minimum).collect()
+    }
+
+    /// A search on rows of its own, by a model of its own, which remembers nothing of other draws. They count as many observations as
+    /// there are; where pseudo-samples are among them, they may have no minimum.
+    fn alone(&self, stage: &Built, f: &Measure, own: Dataset, w: Vec<f64>, prior: bool) -> Minimum {
+        let weights = vec![self.observations.max(1.0) / own.n() as f64; own.n()];
+        let own = own.with_design(Design::new(Some(weights), None, None));
+        let context = Context { train: &own, alpha: 0.0, mass: self.mass, optimiser: &self.optimiser };
+        match stage.config.build(&context) {
+            Ok(model) if !prior || model.flaws(&own).is_none_or(|flaws| flaws.is_empty()) => {
+                model.minimise(&f.on(&own, w), &stage.start())
+            }
+            _ => Minimum::failed(stage.fit.clone(), 0),
+        }
+    }
+
+    /// One stage of draws that have come so far.
+    fn advance(&self, k: usize, rows: &Dataset, own: bool, draws: &mut [Draw]) {
         let stage = &self.stages[k];
         let used = |p: &usize| self.stages[k + 1..].iter().any(|later| later.uses(*p));
         let used = stage.outputs.clone().any(|p| used(&p));
-        let vary = stage.inputs.vary();
+        let vary = own || stage.inputs.vary();
         // What draws share.
         let all = (!vary).then(|| Frame { rows, predictions: &[] }.data(&stage.inputs));
         let subset = all.as_ref().and_then(|all| match &stage.kept {
@@ -402,14 +443,9 @@ impl Staged {
                 together.push((b, weighed.w));
                 continue;
             }
-            // Rows of its own: a model of its own, which remembers nothing of other draws.
             let data = frame.data(&stage.inputs);
-            let own = weighed.kept.rows_of(data.clone());
-            let context = Context { train: &own, alpha: 0.0, mass: self.mass, optimiser: &self.optimiser };
-            let minimum = match stage.config.build(&context) {
-                Ok(model) => model.minimise(&draw.f.on(&own, weighed.w), &stage.start()),
-                Err(_) => Minimum::failed(stage.fit.clone(), 0),
-            };
+            let kept = weighed.kept.rows_of(data.clone()).into_owned();
+            let minimum = self.alone(stage, draw.f, kept, weighed.w, own);
             draw.add(stage, minimum, used.then_some(&data));
         }
         let Some(all) = &all else { return };
@@ -521,21 +557,12 @@ impl Model for Staged {
         if !searches.iter().all(alike) {
             let alone = |s: &Search| {
                 let (rows, w) = s.f.written_out();
-                let f = s.f.on(&rows, w);
-                self.minimise_block(&[Search { f: &f, start: Vec::new() }]).remove(0)
+                self.through(&rows, true, &[&s.f.on(&rows, w)]).remove(0)
             };
             return searches.iter().map(alone).collect();
         }
-        let theta: Vec<f64> = self.stages.iter().flat_map(|stage| stage.fit.clone()).collect();
-        let begun = Minimum { theta, value: 0.0, iterations: 0, gradient: 0.0, status: Status::Ok };
-        let mut draws: Vec<Draw> = searches
-            .iter()
-            .map(|s| Draw { f: s.f, predictions: Vec::new(), minimum: begun.clone() })
-            .collect();
-        for k in 0..self.stages.len() {
-            self.advance(k, searches[0].f.observed(), &mut draws);
-        }
-        draws.into_iter().map(|draw| draw.minimum).collect()
+        let measures: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
+        self.through(searches[0].f.observed(), false, &measures)
     }
 
     fn block_size(&self) -> usize {
@@ -546,6 +573,29 @@ impl Model for Staged {
     /// Looked for when stages are made, each on its own data.
     fn flaws(&self, _train: &Dataset) -> Option<Vec<Complaint>> {
         self.may_be_flawed.then(Vec::new)
+    }
+
+    /// That some stage cannot have such a response.
+    fn refuses(&self, rows: &Dataset) -> Option<String> {
+        let theta: Vec<f64> = self.stages.iter().flat_map(|stage| stage.fit.clone()).collect();
+        let mut found = None;
+        self.on(&theta, rows, |stage, _, data| {
+            let response = stage.model.response();
+            let unfit = || {
+                let response = response?;
+                let y = data.y.as_ref()?;
+                let wrong = y.iter().find(|y| !response.admits(**y))?;
+                Some(format!("has a response {}, and it must be {}", brief(*wrong), response.what()))
+            };
+            let lacks = || (response.is_some() && data.y.is_none()).then(|| "has no response".to_owned());
+            let why = || lacks().or_else(unfit).or_else(|| stage.model.refuses(data));
+            found = found.take().or_else(|| why().map(|why| format!("stage \"{}\" {why}", stage.name)));
+        });
+        found
+    }
+
+    fn prior_predictive(&self, _data: &Arc<Dataset>) -> Result<Box<dyn BaseMeasure>, String> {
+        Err("needs a likelihood of all responses at once, and stages have none: see `response`, `empirical`".into())
     }
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
