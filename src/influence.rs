@@ -80,8 +80,7 @@ pub fn acceleration(influence: &[f64], design: &Design) -> f64 {
             sums
         }
     };
-    let (squares, cubes) =
-        each.iter().fold((0.0, 0.0), |(s, t), (c, v)| (s + c * v * v, t + c * v * v * v));
+    let (squares, cubes) = each.iter().fold((0.0, 0.0), |(s, t), (c, v)| (s + c * v * v, t + c * v * v * v));
     if squares > 0.0 { cubes / (6.0 * squares.powf(1.5)) } else { 0.0 }
 }
 
@@ -174,7 +173,8 @@ mod tests {
         let weighted = Dataset::from_values(values).with_design(weights);
         let copied = Dataset::from_values(copies);
         let of = |train: &Dataset| {
-            let found = influence(built("[mean]", train).as_ref(), train, &[theta]).unwrap().column(0).to_vec();
+            let found =
+                influence(built("[mean]", train).as_ref(), train, &[theta]).unwrap().column(0).to_vec();
             let acceleration = acceleration(&found, &train.design);
             (found, acceleration)
         };
@@ -213,7 +213,8 @@ mod tests {
         };
         let slopes: Vec<f64> = (0..8)
             .map(|k| {
-                let at = |h: f64| theta(&(0..8).map(|j| if j == k { 1.0 + h } else { 1.0 }).collect::<Vec<_>>());
+                let at =
+                    |h: f64| theta(&(0..8).map(|j| if j == k { 1.0 + h } else { 1.0 }).collect::<Vec<_>>());
                 (at(1e-5) - at(-1e-5)) / 2e-5
             })
             .collect();

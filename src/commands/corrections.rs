@@ -128,11 +128,7 @@ fn alpha(run: &Path) -> f64 {
 }
 
 /// By the influence of the rows, of everything that is told.
-fn accelerations(
-    run: &Path,
-    told: &Told,
-    estimate: &BTreeMap<String, f64>,
-) -> Option<BTreeMap<String, f64>> {
+fn accelerations(run: &Path, told: &Told, estimate: &BTreeMap<String, f64>) -> Option<BTreeMap<String, f64>> {
     if !store::read_manifest(run).ok()?.outputs.contains_key(store::INFLUENCE) {
         return None;
     }
@@ -144,7 +140,8 @@ fn accelerations(
     let columns: Vec<Option<&Vec<f64>>> = told.parameters.iter().map(of).collect();
     let mut moved = vec![vec![0.0; n]; names.len()];
     for i in 0..n {
-        let mut row: Vec<f64> = columns.iter().map(|column| column.map_or(f64::NAN, |column| column[i])).collect();
+        let mut row: Vec<f64> =
+            columns.iter().map(|column| column.map_or(f64::NAN, |column| column[i])).collect();
         told.units.iter().for_each(|units| units.carry(0, &at, &mut row));
         moved.iter_mut().zip(row).for_each(|(column, value)| column[i] = value);
     }

@@ -13,8 +13,8 @@ use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport,
 use npl::samples::{Question, Samples, Summary};
 use npl::store;
 
-use super::text::{number, percent, render, seconds, warnings};
 use super::corrections::Told;
+use super::text::{number, percent, render, seconds, warnings};
 use super::{corrections, note, note_warnings, print, questions, reading, relabel};
 use crate::cli::{Format, Order, SummaryArgs, Units};
 

@@ -386,7 +386,11 @@ impl Chosen {
                 return Err(Error::input(message));
             }
             if covariates.contains(j) {
-                return Err(Error::input(format!("{key}, \"{name}\", is among `data.columns`")));
+                let message = match recipe.formula.is_some() {
+                    true => format!("{key}, \"{name}\", is among the terms of `data.formula`"),
+                    false => format!("{key}, \"{name}\", is among `data.columns`"),
+                };
+                return Err(Error::input(message));
             }
         }
         // A response alone has an intercept to estimate.

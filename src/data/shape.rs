@@ -117,6 +117,13 @@ impl Shape {
         self.filter.is_some()
     }
 
+    /// Where a column is first read by an expression, as a key below `data`.
+    pub fn reader(&self, name: &str) -> Option<String> {
+        let of_columns = self.columns.iter().map(|column| (column.key.clone(), &column.node));
+        let all = of_columns.chain(self.filter.iter().map(|node| ("filter".to_owned(), node)));
+        all.into_iter().find(|(_, node)| names(node).iter().any(|n| n == name)).map(|(key, _)| key)
+    }
+
     /// The columns of the file that expressions name: those compared with texts, and the others.
     pub fn reads(&self) -> (Vec<String>, Vec<String>) {
         let (mut texts, mut all) = (Vec::new(), Vec::new());
@@ -240,9 +247,54 @@ impl Columns for Table {
     }
 }
 
+/// A table of which some columns of text are numbers after all: a response is read as text, for it may be the name of a class.
+struct Numbered<'a> {
+    table: &'a Table,
+    /// The place of each of them, and what its levels stand for.
+    columns: Vec<(usize, Vec<f64>)>,
+}
+
+impl Numbered<'_> {
+    /// With the columns of an expression whose levels are numbers.
+    fn of<'a>(table: &'a Table, node: &Node) -> Numbered<'a> {
+        let values = |kind: &Kind| match kind {
+            Kind::Levels(levels) => levels.names().iter().map(|level| level.trim().parse().ok()).collect(),
+            Kind::Number => None,
+        };
+        let places = names(node).into_iter().filter_map(|name| table.names.iter().position(|n| *n == name));
+        let columns = places.filter_map(|j| Some((j, values(&table.kinds[j])?))).collect();
+        Numbered { table, columns }
+    }
+
+    fn is_number(&self, j: usize) -> bool {
+        self.columns.iter().any(|(place, _)| *place == j)
+    }
+}
+
+impl Columns for Numbered<'_> {
+    fn n(&self) -> usize {
+        self.table.rows()
+    }
+
+    fn cell(&self, i: usize, j: usize) -> f64 {
+        let cell = self.table.cell(i, j);
+        let numbers = self.columns.iter().find(|(place, _)| *place == j && !cell.is_nan());
+        numbers.map_or(cell, |(_, numbers)| numbers[cell as usize])
+    }
+}
+
+/// Columns of text are texts, and numbers only where they can be nothing else.
 fn evaluate(table: &Table, node: &Node) -> Result<(Kind, Vec<f64>), Fault> {
+    let as_read = evaluate_with(&Numbered { table, columns: Vec::new() }, node);
+    let numbered = Numbered::of(table, node);
+    if as_read.is_ok() || numbered.columns.is_empty() { as_read } else { evaluate_with(&numbered, node) }
+}
+
+fn evaluate_with(numbered: &Numbered, node: &Node) -> Result<(Kind, Vec<f64>), Fault> {
+    let table = numbered.table;
     let meaning = |(j, kind): (usize, &Kind)| match kind {
         Kind::Number => Meaning::Number(Leaf::Column(j)),
+        Kind::Levels(_) if numbered.is_number(j) => Meaning::Number(Leaf::Column(j)),
         Kind::Levels(levels) => Meaning::Text(Leaf::Column(j), levels.names().to_vec()),
     };
     let names: BTreeMap<String, Meaning> =
@@ -266,7 +318,7 @@ fn evaluate(table: &Table, node: &Node) -> Result<(Kind, Vec<f64>), Fault> {
     };
     let program = Program::new(compiler.tape, vec![root]);
     let mut cells = vec![0.0; table.rows()];
-    program.each_row(0, &[], &Prepared::new(&program, table, None), &mut cells);
+    program.each_row(0, &[], &Prepared::new(&program, numbered, None), &mut cells);
     Ok((kind, cells))
 }
 
@@ -318,6 +370,25 @@ mod tests {
         assert_eq!(shaped(&[], Some("age < 100")).unwrap().rows(), 3);
         assert_eq!(shaped(&[], Some("age != 30")).unwrap().rows(), 2);
         assert_eq!(shaped(&[], Some("region != 'north'")).unwrap().rows(), 1);
+    }
+
+    /// A response is read as text, and may be counted with all the same.
+    #[test]
+    fn texts_that_are_numbers_can_be_counted_with() {
+        let text = &b"y,z\n3.5,1\n-1,2\n?,3\n12,4\n"[..];
+        let rules = Rules {
+            categorical: Categorical::Columns(vec!["y".into()]),
+            missing: vec!["?".into()],
+            ..Rules::default()
+        };
+        let derive = InOrder(vec![("log".to_owned(), "log(y + 2)".to_owned())]);
+        let of = |filter| {
+            let shape = Shape::new(&derive, Some(filter), None).unwrap();
+            shape.apply(read(text, "t", &rules).unwrap()).map(|table| table.column(2).collect::<Vec<f64>>())
+        };
+        assert_eq!(of("y > 0").unwrap(), [5.5f64, 14.0].map(libm::log));
+        assert_eq!(of("y == '-1'").unwrap(), [0.0]);
+        assert!(of("y == '12' and y > 0").unwrap_err().1.message.contains("text"));
     }
 
     #[test]

@@ -82,6 +82,23 @@ impl Value {
     }
 }
 
+/// Functions of other languages, and what is here instead.
+const ELSEWHERE: [(&[&str], &str); 10] = [
+    (&["factor", "as.factor"], "a formula makes dummies of a column by `C(…)`"),
+    (&["offset"], "`data.offset` names a column that is added to the linear predictor"),
+    (
+        &["scale", "standardize", "standardise"],
+        "`data.standardise` brings columns to mean 0 and standard deviation 1",
+    ),
+    (&["poly"], "a power in a formula is `I(age^2)`"),
+    (&["s", "te", "bs", "ns"], "splines are not there"),
+    (&["ifelse", "where", "case_when"], "a choice is `if(condition, a, b)`"),
+    (&["ln"], "the natural logarithm is `log`"),
+    (&["sigmoid", "logistic", "inv_logit", "plogis"], "1/(1 + exp(-x)) is `expit`"),
+    (&["pow", "power"], "a power is `a^b`"),
+    (&["dnorm", "normal_pdf", "norm"], "the logarithm of a normal density is `normal_lpdf(y, mean, sd)`"),
+];
+
 /// Makes tapes of trees.
 pub struct Compiler<'a> {
     pub tape: Tape,
@@ -118,6 +135,10 @@ impl<'a> Compiler<'a> {
             Kind::Pair(operator, a, b) => self.pair(*operator, a, b, &node.span),
             Kind::List(nodes) => self.list(nodes, &node.span),
             Kind::Let(name, value, body) => {
+                if self.scope.names.contains_key(name) {
+                    let message = format!("`{name}` has a meaning already: give the definition another name");
+                    return Err(Fault::new(node.span.start..value.span.start, message));
+                }
                 let value = self.value(value)?;
                 self.defined.push((name.clone(), value));
                 let body = self.value(body);
@@ -183,8 +204,10 @@ impl<'a> Compiler<'a> {
         let at = span.start..span.start + name.chars().count();
         let Some(function) = Function::of(name) else {
             let known = self.scope.names.contains_key(name) || self.defined.iter().any(|(n, _)| n == name);
+            let ours = ELSEWHERE.iter().find(|(names, _)| names.contains(&name));
             let hint = match nearest(name, FUNCTIONS.iter().map(|f| f.name)) {
                 _ if known => "; a product needs `*`".to_owned(),
+                _ if ours.is_some() => ours.map(|(_, hint)| format!("; {hint}")).unwrap_or_default(),
                 Some(near) => format!("; did you mean `{near}`?"),
                 None => String::new(),
             };

@@ -157,7 +157,13 @@ impl<'a> Parser<'a> {
     }
 
     pub fn unexpected(&self, wanted: &str) -> Fault {
-        self.fault(format!("expected {wanted}, found {}", self.peek().shown(self.text, &self.span())))
+        let hint = match self.peek() {
+            Word::Sign("[") => "; an entry of a vector has a name of its own, as `beta.age` or `mu.1`",
+            Word::Name(name) if name == "in" => "; one of several is `a == 'x' or a == 'y'`",
+            Word::Name(name) if name == "then" || name == "else" => "; a choice is `if(condition, a, b)`",
+            _ => "",
+        };
+        self.fault(format!("expected {wanted}, found {}{hint}", self.peek().shown(self.text, &self.span())))
     }
 
     pub fn expect(&mut self, sign: &str, why: &str) -> Result<Span, Fault> {

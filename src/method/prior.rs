@@ -101,12 +101,13 @@ impl Case<'_> {
         if let Some(response) = self.model.response() {
             let model = self.experiment.model.table();
             let why = match built.responses() {
-                None => Some(format!(
-                    "has no response, and {model} is a regression: see `response`, `empirical`"
-                )),
-                Some(y) => y.iter().find(|y| !response.admits(**y)).map(|y| {
-                    format!("has a response {y}, and that of {model} is {}", response.what())
-                }),
+                None => {
+                    Some(format!("has no response, and {model} is a regression: see `response`, `empirical`"))
+                }
+                Some(y) => y
+                    .iter()
+                    .find(|y| !response.admits(**y))
+                    .map(|y| format!("has a response {y}, and that of {model} is {}", response.what())),
             };
             if let Some(why) = why {
                 return Err(self.problem(&key(""), format!("`{}` {why}", key(""))));

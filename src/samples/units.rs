@@ -131,7 +131,12 @@ impl Table for InUnits {
 impl Samples {
     /// These draws with the coefficients of a regression in the units of its data, or those that they are in, and e^β instead of β
     /// where `ratios` are asked for. The file stays as it is.
-    pub fn in_units(self, preparation: &Preparation, of_data: bool, ratios: bool) -> Result<(Samples, Units)> {
+    pub fn in_units(
+        self,
+        preparation: &Preparation,
+        of_data: bool,
+        ratios: bool,
+    ) -> Result<(Samples, Units)> {
         let units = Units::new(self.parameters(), preparation, of_data, ratios)
             .map_err(|why| wrong(&self.path, &why))?;
         let Samples { path, table, mut columns, statistics } = self;

@@ -23,8 +23,12 @@ impl Derived {
         let (mut names, mut roots, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         for (name, text) in texts {
             let taken = parameters.contains(&name) || names.contains(&name);
-            let found = match taken || name.ends_with("__") {
-                true => Err(Fault::new(0..text.chars().count(), format!("the name `{name}` is taken"))),
+            let whole = 0..text.chars().count();
+            let found = match taken {
+                true => Err(Fault::new(whole, format!("the name `{name}` is taken"))),
+                false if name.ends_with("__") => {
+                    Err(Fault::new(whole, "names that end with `__` are those of npl's own columns"))
+                }
                 false => parse(text).and_then(|node| compiler.scalar(&node)),
             };
             match found {

@@ -99,7 +99,8 @@ impl Sources {
             Error::from(document.problems(vec![problem]))
         };
         if let Some(files) = &config.train {
-            let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search)?;
+            let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search);
+            let train = train.map_err(|error| sources.taken_for_numbers(error, config))?;
             sources.made = sources.shape.kept(&train);
             let train = sources.shaped(train).map_err(located)?;
             let in_train =
@@ -187,6 +188,23 @@ impl Sources {
             sources.history = Some(Arc::new(prepare::finish(frame, None, &recipe).map_err(in_file)?.0));
         }
         Ok(sources)
+    }
+
+    /// Of a column of text that only an expression reads, and does not hold against a text.
+    fn taken_for_numbers(&self, error: Error, config: &DataConfig) -> Error {
+        let Error::Input(message) = error else { return error };
+        let found = self.shape.reads().1.into_iter().find_map(|name| {
+            let named = message.contains(&format!("column \"{}\" (", printable(&name)));
+            let chosen = config.columns.as_ref().is_none_or(|columns| columns.contains(&name));
+            let read = named && message.contains("is not a number") && !chosen;
+            read.then(|| self.shape.reader(&name)).flatten().map(|key| (key, name))
+        });
+        let Some((key, name)) = found else { return Error::Input(message) };
+        let name = printable(&name);
+        let why = format!(
+            "`data.{key}` takes the column \"{name}\" for numbers, and it has others; texts stand in quotes, as in {name} == 'a'"
+        );
+        Error::Input(format!("{why}\n{message}"))
     }
 
     fn read_part(

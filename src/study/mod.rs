@@ -561,10 +561,14 @@ impl Study {
                     "\"mse\" needs a response that is a number, and this one is a class"
                 }
                 Metric::Mse if model.response().is_none() => "\"mse\" needs a model of a response",
-                Metric::Mse if matches!(self.experiment.model, ModelConfig::Custom(_)) && !model.has_mean() => {
+                Metric::Mse
+                    if matches!(self.experiment.model, ModelConfig::Custom(_)) && !model.has_mean() =>
+                {
                     "\"mse\" needs `model.custom.predict`, what is predicted for a row without its response"
                 }
-                Metric::Mse if !model.has_mean() => "\"mse\" needs an expectation of the response, and this model has none",
+                Metric::Mse if !model.has_mean() => {
+                    "\"mse\" needs an expectation of the response, and this model has none"
+                }
                 Metric::Mse
                     if model.response() != Some(Response::Binary)
                         && test.is_some_and(|test| !predicts(model, test)) =>

@@ -196,11 +196,71 @@ fn corrected_intervals_are_refused_where_they_mean_nothing() {
         let said = place.npl(&["summary", run, "--interval", kind]);
         assert!(said.code == Some(2) && said.stderr.contains(says), "{run}: {}", said.stderr);
     }
-    for (set, says) in
-        [(prior, "prior.alpha"), ("method=nuts", "is of the bootstrap"), ("data.weight=z", "count alike")]
-    {
+    for (set, says) in [(prior, "prior.alpha"), ("method=nuts", "is of the bootstrap")] {
         let said =
             place.npl(&["run", "q.toml", "--out", "x", "--set", "output.influence=true", "--set", set]);
         assert!(said.code == Some(2) && said.stderr.contains(says), "{set}: {}", said.stderr);
+    }
+}
+
+/// A row of case weight c is c rows; β in other units has the interval of β in those units; a quantity of the draws has one, too.
+#[test]
+fn corrected_intervals_know_case_weights_and_units() {
+    let place = place();
+    let data = place.read("q.csv");
+    let rows: Vec<&str> = data.lines().collect();
+    let count = |i: usize| 1 + i % 3;
+    let weighted = |i: usize| format!("{},{}\n", rows[i + 1], count(i));
+    let copies = |i: usize| format!("{}\n", rows[i + 1]).repeat(count(i));
+    place
+        .write("few.csv", format!("{},c\n{}", rows[0], (0..120).map(weighted).collect::<String>()))
+        .write("many.csv", format!("{}\n{}", rows[0], (0..120).map(copies).collect::<String>()))
+        .write("w.toml", LOGISTIC.replace("[sampler]", "standardise = \"numeric\"\n[derived]\nodds = \"exp(beta.x)\"\n[output]\ninfluence = true\n[sampler]"));
+    place.ok(&[
+        "run",
+        "w.toml",
+        "--quiet",
+        "--out",
+        "few",
+        "--set",
+        "data.train=few.csv",
+        "--set",
+        "data.weight=c",
+    ]);
+    place.ok(&["run", "w.toml", "--quiet", "--out", "many", "--set", "data.train=many.csv"]);
+    let numbers = |name: &str| -> Vec<Vec<f64>> {
+        let text = place.read(name);
+        cells(&text)[1..].iter().map(|row| row.iter().map(|cell| number(cell)).collect()).collect()
+    };
+    let (few, many) = (numbers("few/influence.csv"), numbers("many/influence.csv"));
+    assert!(place.read("few/influence.csv").starts_with("case_weight__,beta.x,beta.z,intercept,odds\n"));
+    let spread = few.iter().flat_map(|row| vec![&row[1..]; row[0] as usize]);
+    assert_eq!(spread.clone().count(), many.len());
+    for (row, copy) in spread.zip(&many) {
+        assert!(
+            row.iter().zip(copy).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(0.1)),
+            "{row:?} {copy:?}"
+        );
+    }
+    let preparation: serde_json::Value = serde_json::from_str(&place.read("few/preparation.json")).unwrap();
+    let sd = preparation["rounds"][0][0]["sd"].as_f64().unwrap();
+    let ends = |args: &[&str], name: &str| -> [f64; 2] {
+        let said =
+            place.ok(&[&["summary", "few", "--interval", "bca", "--format", "csv"], args].concat()).stdout;
+        let table = cells(&said);
+        let row = table.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{said}"));
+        [number(row[4]), number(row[6])]
+    };
+    let (model, data, ratios) = (
+        ends(&[], "beta.x"),
+        ends(&["--units", "data"], "beta.x"),
+        ends(&["--units", "data", "--ratios"], "exp(beta.x)"),
+    );
+    let odds = ends(&[], "odds");
+    for k in 0..2 {
+        assert!((model[k] / sd - data[k]).abs() < 1e-9, "{model:?} {data:?}");
+        // Quantiles lie between draws, where a line is no exponential.
+        assert!((data[k].exp() / ratios[k] - 1.0).abs() < 1e-2, "{data:?} {ratios:?}");
+        assert!((model[k].exp() / odds[k] - 1.0).abs() < 1e-2, "{model:?} {odds:?}");
     }
 }

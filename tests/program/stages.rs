@@ -134,6 +134,61 @@ fn stages_are_what_a_loop_over_the_exported_weights_makes() {
     assert_eq!(seen, 80);
 }
 
+/// Rows of the prior, whole ones with a treatment and an outcome, are rows of every stage.
+#[test]
+fn pseudo_samples_are_rows_of_all_stages() {
+    let place = place();
+    let bases = [
+        r#"prior={ alpha = 60, T = 80, base = { response = { normal = [9.0, 4.0], covariates = "empirical" } } }"#,
+        r#"prior={ alpha = 25, base = { empirical = { file = "treatment.csv" } } }"#,
+        r#"prior={ alpha = 40, T = 30, base = { response = { normal = [9.0, 4.0], covariates = { age = { normal = [50.0, 10.0] }, severity = { normal = [0.0, 1.0] }, treated = { bernoulli = 0.5 } } } } }"#,
+    ];
+    for (k, prior) in bases.into_iter().enumerate() {
+        let (run, export) = (format!("run{k}"), format!("export{k}"));
+        place.ok(&["run", "more.toml", "--quiet", "--set", "sampler.B=5", "--set", prior, "--out", &run]);
+        place.ok(&["export", "more.toml", "--draws", "5", "--set", prior, "--out", &export]);
+        let read = |name: &str| Table::read(&place.read(&format!("{export}/{name}")));
+        let (train, weights, pseudo) = (read("train.csv"), read("weights.csv"), read("pseudo.csv"));
+        let draws = Table::read(&place.read(&format!("{run}/samples.csv")));
+        let (of_draw, v) = (pseudo.column("draw"), pseudo.column("weight"));
+        for b in 0..5 {
+            let own: Vec<usize> = (0..v.len()).filter(|&i| of_draw[i] == (b + 1) as f64).collect();
+            let both = |name: &str| -> Vec<f64> {
+                let of_prior = pseudo.column(name);
+                train.column(name).into_iter().chain(own.iter().map(|&i| of_prior[i])).collect()
+            };
+            let w: Vec<f64> = weights.1[b][1..].iter().copied().chain(own.iter().map(|&i| v[i])).collect();
+            assert!((w.iter().sum::<f64>() - 1.0).abs() < 1e-12 && own.len() > 10);
+            let (age, severity, treated) = (both("age"), both("severity"), both("treated"));
+            let outcome = both("response__");
+            let rows = |columns: &[&[f64]]| -> Vec<Vec<f64>> {
+                (0..w.len()).map(|i| columns.iter().map(|c| c[i]).chain([1.0]).collect()).collect()
+            };
+            let (propensity, p) = logistic(&rows(&[&age, &severity]), &treated, &w);
+            let weight = |i: usize| w[i] * (treated[i] / p[i] + (1.0 - treated[i]) / (1.0 - p[i]));
+            let ipw: Vec<f64> = (0..w.len()).map(weight).collect();
+            let effect = least_squares(&rows(&[&treated]), &outcome, &ipw);
+            let adjusted = least_squares(&rows(&[&treated, &p]), &outcome, &w);
+            for (name, by_hand) in [
+                ("propensity.beta.age", propensity[0]),
+                ("propensity.intercept", propensity[2]),
+                ("effect.beta.treated", effect[0]),
+                ("effect.intercept", effect[1]),
+                ("adjusted.beta.propensity.prediction", adjusted[1]),
+            ] {
+                let found = draws.column(name)[b];
+                let off = (found - by_hand).abs() / by_hand.abs().max(1.0);
+                assert!(off < 1e-8, "{prior}, draw {b}, {name}: {found}, {by_hand}");
+            }
+        }
+    }
+    // On the first seven rows alone the treated and the others are separated: only the prior gives these draws a minimum.
+    let few = ["--set", "data.rows=7", "--set", "sampler.B=20"];
+    let said = place.npl(&[&["run", "ipw.toml", "--quiet", "--out", "few"], &few[..]].concat());
+    assert_eq!(said.code, Some(2), "{}", said.stderr);
+    place.ok(&[&["run", "ipw.toml", "--quiet", "--out", "few", "--set", bases[1]], &few[..]].concat());
+}
+
 #[test]
 fn the_effect_is_found_where_a_difference_of_means_is_wrong() {
     let place = place();
@@ -302,8 +357,26 @@ fn mistakes_in_stages_are_pointed_at() {
         (
             "[sampler]",
             "[prior]\nalpha = 1.0\nbase = \"prior_predictive\"\n[sampler]",
-            "alpha",
-            "stages have α = 0",
+            "base",
+            "needs a likelihood of all responses at once",
+        ),
+        (
+            "[sampler]",
+            "[prior]\nalpha = 1.0\nbase = { normal = { mean = 0.0, sd = 1.0 } }\n[sampler]",
+            "base",
+            "stage \"propensity\" has a response",
+        ),
+        (
+            "[sampler]",
+            "[output]\ninfluence = true\n[sampler]",
+            "influence",
+            "the later move with the earlier",
+        ),
+        (
+            "[stage.model.linear]\npenalty = \"none\"",
+            "[stage.model.kmeans]\nK = 2",
+            "[stage.model.kmeans]",
+            "cannot be a stage",
         ),
         ("[sampler]", "[model.mean]\n[sampler]", "[[stage]]", "exclude each other"),
         ("target = \"outcome\"", "target = \"outcome\"\nsplit = 0.5", "split", "nothing to be tested by"),

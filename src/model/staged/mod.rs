@@ -93,8 +93,10 @@ impl Builder<'_> {
 
     fn build(&self, before: &mut Staged, predictions: &[Vec<f64>]) -> Result<Built, Vec<Complaint>> {
         let (stage, train) = (self.stage, self.context.train);
-        let mixture =
-            matches!(stage.model, ModelConfig::Gmm(_) | ModelConfig::BernoulliMixture(_) | ModelConfig::Kmeans(_));
+        let mixture = matches!(
+            stage.model,
+            ModelConfig::Gmm(_) | ModelConfig::BernoulliMixture(_) | ModelConfig::Kmeans(_)
+        );
         if mixture {
             let why = "cannot be a stage: what its components are called is another matter for each draw";
             return Err(self.wrong(&format!("model.{}", stage.model.name()), why));
@@ -395,10 +397,8 @@ impl Staged {
     fn through(&self, rows: &Dataset, own: bool, measures: &[&Measure]) -> Vec<Minimum> {
         let theta: Vec<f64> = self.stages.iter().flat_map(|stage| stage.fit.clone()).collect();
         let begun = Minimum { theta, value: 0.0, iterations: 0, gradient: 0.0, status: Status::Ok };
-        let mut draws: Vec<Draw> = measures
-            .iter()
-            .map(|f| Draw { f, predictions: Vec::new(), minimum: begun.clone() })
-            .collect();
+        let mut draws: Vec<Draw> =
+            measures.iter().map(|f| Draw { f, predictions: Vec::new(), minimum: begun.clone() }).collect();
         for k in 0..self.stages.len() {
             self.advance(k, rows, own, &mut draws);
         }
@@ -595,7 +595,8 @@ impl Model for Staged {
     }
 
     fn prior_predictive(&self, _data: &Arc<Dataset>) -> Result<Box<dyn BaseMeasure>, String> {
-        Err("needs a likelihood of all responses at once, and stages have none: see `response`, `empirical`".into())
+        Err("needs a likelihood of all responses at once, and stages have none: see `response`, `empirical`"
+            .into())
     }
 
     fn log_density(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) -> bool {
