@@ -1,6 +1,7 @@
 //! The posterior bootstrap, Algorithms 1 to 4: for each draw a random measure F from the posterior, then the
 //! parameter that minimises the loss under F. This is the file to read first.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
@@ -47,6 +48,26 @@ pub struct Plan<'a> {
     pub seed: Seed,
     /// Searches by mini-batches, supplement C.
     pub subsample: Option<&'a Subsample>,
+    /// The draws of the setting before, on a path whose settings follow each other.
+    pub before: Option<&'a Minima>,
+}
+
+/// Minima of draws, by their numbers: those of one setting of a path, where the searches of the next may begin.
+#[derive(Default)]
+pub struct Minima(BTreeMap<u64, Vec<f64>>);
+
+impl Minima {
+    /// Adds a draw of so many parameters, and what is derived from them; one that is lost is no start.
+    pub fn add(&mut self, draw: &Sample, parameters: usize) {
+        let theta = &draw.theta[..parameters];
+        if !draw.failed() && theta.iter().all(|t| t.is_finite()) {
+            self.0.insert(draw.index, theta.to_vec());
+        }
+    }
+
+    pub fn of(&self, draw: u64) -> Option<&[f64]> {
+        self.0.get(&draw).map(|theta| &theta[..])
+    }
 }
 
 /// One draw from the NPL posterior, and how it was found.
@@ -143,13 +164,22 @@ impl<'a> Plan<'a> {
         self.prior.posterior_draw(self.data, self.seed, draw)
     }
 
-    /// θ_init of a restart, counted from 0. It has a stream of its own, so it is the same whatever R is.
+    /// θ_init of a restart, counted from 0, where no setting comes before. It has a stream of its own, so it is the same whatever R is.
     pub fn start(&self, draw: u64, restart: usize) -> Vec<f64> {
         match self.scheme {
             Scheme::RandomRestart { init, .. } => {
                 init.draw(&mut self.seed.stream(Purpose::Init, draw, restart as u64))
             }
             Scheme::FixedInit(start) => start.clone(),
+        }
+    }
+
+    /// The search of a restart, counted from 0. The first one begins at the minimum of the setting before, if there is one.
+    pub fn search<'f>(&self, f: &'f Measure<'f>, draw: u64, restart: usize) -> Search<'f> {
+        let before = self.before.filter(|_| restart == 0).and_then(|before| before.of(draw));
+        match before {
+            Some(theta) => Search { f, start: theta.to_vec(), warm: true },
+            None => Search::new(f, self.start(draw, restart)),
         }
     }
 
@@ -178,7 +208,7 @@ impl<'a> Plan<'a> {
 
     /// Algorithm 4.
     fn fixed_init(&self, ids: &Range<u64>, measures: &[Measure]) -> Vec<Draw> {
-        let search = |(i, f)| Search { f, start: self.start(i, 0) };
+        let search = |(i, f)| self.search(f, i, 0);
         let searches: Vec<Search> = ids.clone().zip(measures).map(search).collect();
         let minima = self.searches(&ids.clone().collect::<Vec<_>>(), 0, &searches);
         let draws = ids.clone().zip(minima).map(|(i, minimum)| Trials { minima: vec![minimum] }.draw(i));
@@ -215,7 +245,7 @@ impl<'a> Plan<'a> {
             let rounds: Vec<Option<Vec<Minimum>>> = (first..last)
                 .into_par_iter()
                 .map(|r| {
-                    let search = |&s: &usize| Search { f: &measures[s], start: self.start(ids[s], r) };
+                    let search = |&s: &usize| self.search(&measures[s], ids[s], r);
                     let searches: Vec<Search> = open.iter().map(search).collect();
                     let ids: Vec<u64> = open.iter().map(|&s| ids[s]).collect();
                     (!halted()).then(|| self.searches(&ids, r, &searches))

@@ -684,6 +684,12 @@ pub struct PathConfig {
     /// A draw of a parameter counts as near zero below this, in absolute value.
     #[serde(default = "PathConfig::default_near_zero")]
     pub near_zero: NonNegative,
+    /// Whether the search of a draw begins at the minimum that the same draw has at the setting before, under the same weights; the
+    /// first of its restarts does, the others begin as ever. It is faster, and leaves a loss with one minimum where it was; one with
+    /// several is followed from the first setting on, so that its minima depend on the settings before (docs/performance.md). Shards
+    /// are then of draws, through all settings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
     /// Parameters whose draws are kept for every setting; of the others `path.csv` has the quantiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keep: Vec<String>,

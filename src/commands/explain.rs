@@ -11,6 +11,7 @@ use npl::experiment::Experiment;
 use npl::model::{Context, Model, Search};
 use npl::optim::{Minimum, Optimiser, Status};
 use npl::process::Measure;
+use npl::run::Run;
 use npl::study::{ReadyTrial, Study};
 
 use super::text::render;
@@ -37,12 +38,17 @@ pub fn explain(args: ExplainArgs) -> Result<()> {
     if !(1..=draws).contains(&args.draw) {
         return Err(Error::input(format!("--draw {}: the run has draws 1 to {draws}", args.draw)).into());
     }
-    let setting = study.experiment.path.as_ref().map(|_| study.setting(args.repeat - 1)).transpose()?;
-    let (study, repeat) = setting.as_ref().map_or((&study, args.repeat - 1), |setting| (setting, 0));
     let (pool, never) = (pool(&args.machine)?, AtomicBool::new(false));
+    let (round, index) = (args.repeat - 1, args.draw - 1);
+    let before = Run::new(&study, &pool, &never)?.before(round, index)?;
+    let path = study.experiment.path.as_ref().map(|_| study.setting_of(round));
+    let setting = path.map(|(setting, _)| study.setting(setting)).transpose()?;
+    let (study, repeat) = match (&setting, path) {
+        (Some(setting), Some((_, repeat))) => (setting, repeat),
+        _ => (&study, round),
+    };
     let trial = study.trial(repeat)?.scheme(&pool, &never)?;
-    let plan = trial.plan();
-    let index = args.draw - 1;
+    let plan = Plan { before: before.as_ref(), ..trial.plan() };
     let mut found: Option<Draw> = None;
     posterior_bootstrap(
         &plan,
@@ -146,9 +152,10 @@ fn searches(study: &Study, trial: &ReadyTrial, plan: &Plan, f: &Measure, draw: &
     ];
     let mut ways = String::new();
     for r in 0..draw.values.len().min(top.max(draw.restart)) {
-        let start = plan.start(draw.index, r);
-        let search = Search { f, start: start.clone() };
-        let minimum = plan.searches(&[draw.index], r, &[search]).pop().expect("an answer for each search");
+        let search = plan.search(f, draw.index, r);
+        let start = search.start.clone();
+        let minimum =
+            plan.searches(&[draw.index], r, &[search.clone()]).pop().expect("an answer for each search");
         let won = if r + 1 == draw.restart { ", won" } else { "" };
         let first = model.loss(&start, f);
         rows.push(vec![
@@ -160,7 +167,7 @@ fn searches(study: &Study, trial: &ReadyTrial, plan: &Plan, f: &Measure, draw: &
             why(minimum.status).to_owned() + won,
         ]);
         if plan.subsample.is_none() {
-            ways += &way(&study.experiment, trial, f, (r + 1, &start, first), &minimum);
+            ways += &way(&study.experiment, trial, (r + 1, &search, first), &minimum);
         }
     }
     let more = draw.values.len().saturating_sub(rows.len() - 1);
@@ -176,23 +183,21 @@ fn searches(study: &Study, trial: &ReadyTrial, plan: &Plan, f: &Measure, draw: &
 }
 
 /// One search, as those of a block are made.
-fn search(model: &dyn Model, f: &Measure, start: &[f64]) -> Minimum {
-    let found = model.minimise_block(&[Search { f, start: start.to_vec() }]).pop();
-    found.expect("an answer for each search")
+fn search(model: &dyn Model, search: &Search) -> Minimum {
+    model.minimise_block(std::slice::from_ref(search)).pop().expect("an answer for each search")
 }
 
 /// The objective after 1, 2, 4, … iterations: searches that are cut short there go the same way.
 fn way(
     experiment: &Experiment,
     trial: &ReadyTrial,
-    f: &Measure,
-    (restart, start, first): (usize, &[f64], f64),
+    (restart, from, first): (usize, &Search, f64),
     end: &Minimum,
 ) -> String {
     let mut points = vec![format!("0: {first:.6}")];
     let mut k = 1;
     while k < end.iterations {
-        let value = cut_short(experiment, trial, k).map(|model| search(model.as_ref(), f, start).value);
+        let value = cut_short(experiment, trial, k).map(|model| search(model.as_ref(), from).value);
         points.extend(value.map(|value| format!("{k}: {value:.6}")));
         k *= 2;
     }

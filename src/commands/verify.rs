@@ -44,8 +44,10 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
     let run = Run::new(&study, &pool, &minder.cancel)?;
     let places = places(&study, &run);
     let (mut same, mut differ) = (0, Vec::new());
+    let wanted = picked.iter().map(|(round, rows)| (*round, units(&study, rows))).collect();
+    let mut again = run.again(&wanted).map_err(|error| minder.explain(error))?;
     for (round, rows) in picked {
-        let made = run.again(round, &units(&study, &rows)).map_err(|error| minder.explain(error))?;
+        let made = again.remove(&round).unwrap_or_default();
         for row in rows {
             let found = made.iter().find(|sample| sample.index == row.index);
             let place = format!("repeat {}, draw {}", round + 1, row.index + 1);

@@ -124,7 +124,7 @@ impl<'a> Plan<'a> {
             return Ok(Err(flaw));
         }
         let all = 0..self.study.draws() as u64;
-        let (rows, findings) = rows_of(self.study, &trial, &[all], Machine { pool, cancel })?;
+        let (rows, findings) = rows_of(self.study, &trial, &[all], None, Machine { pool, cancel })?;
         let total = rows.len();
         let rows: Vec<_> = rows.into_iter().filter(|row| !row.failed()).collect();
         if rows.len() < 2 {

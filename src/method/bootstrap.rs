@@ -115,6 +115,7 @@ impl ReadyTrial {
             scheme: &self.scheme,
             seed: self.seed,
             subsample: self.subsample.as_ref(),
+            before: None,
         }
     }
 
@@ -128,7 +129,8 @@ impl ReadyTrial {
         };
         let draws = job.range.clone();
         let (pool, cancel) = (job.machine.pool, job.machine.cancel);
-        posterior_bootstrap(&self.plan(), draws, pool, cancel, evaluate, |draw, records| {
+        let plan = Plan { before: job.before, ..self.plan() };
+        posterior_bootstrap(&plan, draws, pool, cancel, evaluate, |draw, records| {
             job.sink.put(Made::Found(draw, records))
         })
     }

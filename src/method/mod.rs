@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bayes::advi::{ElboPoint, MeanField};
 use crate::bayes::{ChainTuning, Posterior};
-use crate::bootstrap::{Draw, Scheme};
+use crate::bootstrap::{Draw, Minima, Scheme};
 use crate::bytes::bytes;
 use crate::config::{Document, Problem};
 use crate::data::Dataset;
@@ -376,6 +376,8 @@ pub struct Job<'a> {
     pub range: Range<u64>,
     /// What had to be fitted before the first draw, if that was done already.
     pub known: Option<&'a Findings>,
+    /// The same draws at the setting before, if searches begin there.
+    pub before: Option<&'a Minima>,
     /// The largest log weight of the draws before these, as far as it is known.
     pub largest: f64,
     /// The test rows, if their densities are asked for.

@@ -211,9 +211,19 @@ impl Context<'_> {
 }
 
 /// One local search: its measure and its start.
+#[derive(Clone)]
 pub struct Search<'a> {
     pub f: &'a Measure<'a>,
     pub start: Vec<f64>,
+    /// The start is a minimum of nearly the same loss under the same weights: one that [begins where it
+    /// says](Model::has_its_own_start) begins there instead.
+    pub warm: bool,
+}
+
+impl<'a> Search<'a> {
+    pub fn new(f: &'a Measure<'a>, start: Vec<f64>) -> Search<'a> {
+        Search { f, start, warm: false }
+    }
 }
 
 /// A group of parameters that is started together.

@@ -160,20 +160,41 @@ fn units(study: &Study) -> Vec<(usize, Range<u64>)> {
     (0..study.rounds()).flat_map(of_round).collect()
 }
 
+/// The same where settings of a path follow each other: some draws of a fold through all its settings; the rounds, and those draws.
+fn strands(study: &Study) -> Vec<(Range<usize>, Range<u64>)> {
+    let settings = study.settings().len();
+    let of_fold = |first: usize| {
+        let draws = study.draws_of(first);
+        let strand = move |start: u64| (first..first + settings, start..(start + CHUNK).min(draws));
+        (0..draws).step_by(CHUNK as usize).map(strand)
+    };
+    (0..study.rounds()).step_by(settings.max(1)).flat_map(of_fold).collect()
+}
+
 /// Into how many shards a study can be cut at most.
 pub fn most_shards(study: &Study) -> usize {
-    units(study).len()
+    if study.is_warm() { strands(study).len() } else { units(study).len() }
 }
 
 /// The draws of a shard: neighbours, so that few rounds have to be built for it.
 pub fn spans(study: &Study, shard: Shard) -> Vec<(usize, Range<u64>)> {
-    let units = units(study);
+    if study.is_warm() {
+        let joined = neighbours(strands(study), shard);
+        let each =
+            |(rounds, draws): (Range<usize>, Range<u64>)| rounds.map(move |round| (round, draws.clone()));
+        return joined.into_iter().flat_map(each).collect();
+    }
+    neighbours(units(study), shard)
+}
+
+/// The share of a shard, what belongs together joined.
+fn neighbours<T: Clone + PartialEq>(units: Vec<(T, Range<u64>)>, shard: Shard) -> Vec<(T, Range<u64>)> {
     let cut = |i: usize| (units.len() as u128 * i as u128 / shard.of as u128) as usize;
-    let mut spans: Vec<(usize, Range<u64>)> = Vec::new();
-    for (round, draws) in &units[cut(shard.index - 1)..cut(shard.index)] {
+    let mut spans: Vec<(T, Range<u64>)> = Vec::new();
+    for (of, draws) in &units[cut(shard.index - 1)..cut(shard.index)] {
         match spans.last_mut() {
-            Some((last, span)) if last == round => span.end = draws.end,
-            _ => spans.push((*round, draws.clone())),
+            Some((last, span)) if last == of => span.end = draws.end,
+            _ => spans.push((of.clone(), draws.clone())),
         }
     }
     spans

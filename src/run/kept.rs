@@ -233,6 +233,25 @@ impl Kept {
         }
     }
 
+    /// Rows of these draws of a round, all of which are there, in their order.
+    pub fn each(&mut self, round: usize, span: &Range<u64>, row: &mut dyn FnMut(&Sample)) -> Result<()> {
+        let mut at = span.start;
+        if at == 0 {
+            let state = self.state(round, span.end, &mut |sample| {
+                row(sample);
+                Ok(())
+            })?;
+            at = state.map_or(0, |(_, open)| open.draws.end);
+        }
+        while let Some(chunk) =
+            self.chunk(round, at)?.filter(|chunk| at < span.end && !chunk.draws.is_empty())
+        {
+            chunk.rows.iter().for_each(&mut *row);
+            at = chunk.draws.end;
+        }
+        Ok(())
+    }
+
     /// Where the next chunk that is kept by itself begins, and ends, from this draw on.
     pub fn next_chunk(&self, round: usize, from: u64) -> Option<Range<u64>> {
         let of = self.rounds.get(&round)?;

@@ -12,8 +12,9 @@ mod keeper;
 mod kept;
 mod round;
 mod sums;
+mod trail;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -31,7 +32,9 @@ pub use kept::{Kept, State};
 pub use round::chunk_length;
 use round::{Round, Session};
 pub use sums::{Scores, Sums};
+use trail::Trail;
 
+use crate::bootstrap::Minima;
 use crate::error::{Error, Result};
 use crate::method::{Findings, Job, Machine, Made, Sink, Trial};
 use crate::path::PathPoint;
@@ -69,6 +72,8 @@ pub trait Watch {
 pub struct Run<'a> {
     study: &'a Study,
     machine: Machine<'a>,
+    /// Those of the model among them, which come first.
+    parameters: usize,
     /// Names of all entries of a draw.
     pub names: Vec<String>,
     /// What the draws will be to each other.
@@ -81,18 +86,19 @@ impl<'a> Run<'a> {
         // Of a path the experiment as it stands is not run.
         let first = if study.experiment.path.is_some() { study.take_trial(0) } else { study.trial(0) }?;
         let (names, relation) = (study.parameters(&first), first.relation);
-        let settings = Mutex::default();
-        Ok(Run { study, machine: Machine { pool, cancel }, names, relation, settings })
+        let (settings, parameters) = (Mutex::default(), first.model.names().len());
+        Ok(Run { study, machine: Machine { pool, cancel }, parameters, names, relation, settings })
     }
 
     /// Runs all rounds, but for what is kept of them.
     pub fn all(&self, keeper: &Keeper, kept: &mut Kept, watch: &mut dyn Watch) -> Result<Report> {
         let (study, experiment) = (self.study, &self.study.experiment);
         let values = study.settings();
-        let mut session = Session { machine: self.machine, keeper, kept, watch };
+        let mut session = self.session(keeper, kept, watch);
         let mut repeats = Vec::new();
         for round in 0..study.rounds() {
             let draws = study.draws_of(round);
+            session.trail.turn(study.setting_of(round).0);
             let (done, points) = match round::replay(&mut session, round, draws)? {
                 Some(done) => done,
                 None => {
@@ -126,14 +132,12 @@ impl<'a> Run<'a> {
         kept: &mut Kept,
         watch: &mut dyn Watch,
     ) -> Result<()> {
-        let length = chunk_length(self.relation.draws);
-        let mut session = Session { machine: self.machine, keeper, kept, watch };
+        let mut session = self.session(keeper, kept, watch);
         for (round, span) in spans {
-            let draws = self.study.draws_of(*round);
-            let missing = session.kept.missing(*round, draws, span, length);
-            let closed = *span != (0..draws) || session.kept.closing(*round, draws)?.is_some();
-            if missing.is_empty() && closed {
+            session.trail.turn(self.study.setting_of(*round).0);
+            if self.is_there(&mut session, *round, span)? {
                 session.watch.progress(span.end - span.start);
+                session.recall(*round, span)?;
             } else if span.start == 0 {
                 self.round(*round, |at| at.run(&mut session, span.clone()))?;
             } else {
@@ -141,6 +145,26 @@ impl<'a> Run<'a> {
             }
         }
         keeper.write().map(|_| ())
+    }
+
+    fn session<'s>(
+        &'s self,
+        keeper: &'s Keeper,
+        kept: &'s mut Kept,
+        watch: &'s mut dyn Watch,
+    ) -> Session<'s> {
+        Session { machine: self.machine, keeper, kept, watch, trail: self.trail() }
+    }
+
+    fn trail(&self) -> Trail {
+        Trail::new(self.study.is_warm().then_some(self.parameters))
+    }
+
+    /// Whether these draws of a round are kept, and all that is to be said of it if they are all of them.
+    fn is_there(&self, session: &mut Session, round: usize, span: &Range<u64>) -> Result<bool> {
+        let (draws, length) = (self.study.draws_of(round), chunk_length(self.relation.draws));
+        let whole = session.kept.missing(round, draws, span, length).is_empty();
+        Ok(whole && (*span != (0..draws) || session.kept.closing(round, draws)?.is_some()))
     }
 
     /// Builds a round.
@@ -173,20 +197,61 @@ impl<'a> Run<'a> {
         Ok(setting)
     }
 
-    /// These draws of a round once more, whatever is kept of them, as rows of the table; of chains, whole ones.
-    pub fn again(&self, round: usize, ranges: &[Range<u64>]) -> Result<Vec<Sample>> {
-        self.round(round, |at| {
-            let trial = at.study.trial(at.repeat)?;
-            rows_of(at.study, &trial, ranges, self.machine).map(|(rows, _)| rows)
-        })
+    /// Some draws of some rounds once more, whatever is kept of them, as rows of the table; of chains, whole ones. Where settings
+    /// follow each other, those that come before are made again, too.
+    pub fn again(&self, wanted: &BTreeMap<usize, Vec<Range<u64>>>) -> Result<BTreeMap<usize, Vec<Sample>>> {
+        let mut trail = self.trail();
+        let mut found = BTreeMap::new();
+        for round in 0..self.study.rounds() {
+            trail.turn(self.study.setting_of(round).0);
+            let ranges = if trail.is_idle() {
+                wanted.get(&round).cloned().unwrap_or_default()
+            } else {
+                self.needed(round, wanted)
+            };
+            if ranges.is_empty() {
+                continue;
+            }
+            let rows = self.round(round, |at| {
+                let trial = at.study.trial(at.repeat)?;
+                rows_of(at.study, &trial, &ranges, trail.halves().0, self.machine).map(|(rows, _)| rows)
+            })?;
+            rows.iter().for_each(|row| trail.made.add(row));
+            if wanted.contains_key(&round) {
+                found.insert(round, rows);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where the search of a draw of a round begins, where settings follow each other: its minimum at the setting before.
+    pub fn before(&self, round: usize, draw: u64) -> Result<Option<Minima>> {
+        if self.trail().is_idle() || self.study.setting_of(round).0 == 0 {
+            return Ok(None);
+        }
+        let mut trail = self.trail();
+        let wanted = BTreeMap::from([(round - 1, vec![draw..draw + 1])]);
+        self.again(&wanted)?.values().flatten().for_each(|row| trail.made.add(row));
+        trail.turn(1);
+        Ok(Some(trail.into_before()))
+    }
+
+    /// Draws that are wanted of this setting or one that follows it in the same fold, each once.
+    fn needed(&self, round: usize, wanted: &BTreeMap<usize, Vec<Range<u64>>>) -> Vec<Range<u64>> {
+        let fold = |round: usize| self.study.setting_of(round).1;
+        let later = wanted.range(round..).filter(|(later, _)| fold(**later) == fold(round));
+        let draws: BTreeSet<u64> = later.flat_map(|(_, ranges)| ranges.iter().cloned().flatten()).collect();
+        draws.into_iter().map(|draw| draw..draw + 1).collect()
     }
 }
 
-/// These draws of a repeat as rows of the table, and what was found before the first; of chains, whole ones. Nothing is kept.
+/// These draws of a repeat as rows of the table, and what was found before the first; of chains, whole ones. Nothing is kept. On a
+/// path whose settings follow each other, `before` are those of the setting before.
 pub fn rows_of(
     study: &Study,
     trial: &Trial,
     ranges: &[Range<u64>],
+    before: Option<&Minima>,
     machine: Machine,
 ) -> Result<(Vec<Sample>, Option<Findings>)> {
     let mut made = Collected::default();
@@ -197,6 +262,7 @@ pub fn rows_of(
             trial,
             range: range.clone(),
             known: known.as_ref(),
+            before,
             largest: f64::NEG_INFINITY,
             test: None,
             machine,
@@ -248,7 +314,8 @@ pub fn run_repeat(
 ) -> Result<Repeat> {
     let at = Round { study, round: repeat, repeat, path: None };
     let (keeper, mut kept) = (Keeper::default(), Kept::default());
-    let mut session = Session { machine: Machine { pool, cancel }, keeper: &keeper, kept: &mut kept, watch };
+    let (machine, trail) = (Machine { pool, cancel }, Trail::default());
+    let mut session = Session { machine, keeper: &keeper, kept: &mut kept, watch, trail };
     let done = at.run(&mut session, 0..study.draws() as u64)?;
     Ok(done.expect("all draws of a round have something to say").0)
 }

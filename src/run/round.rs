@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rayon::ThreadPool;
 
+use super::trail::{Taker, Trail};
 use super::{CHUNK, Chunk, Closing, Fold, Keeper, Kept, Live, Opening, Scores, Watch};
 use crate::error::{Error, Result};
 use crate::experiment::PathConfig;
@@ -37,6 +38,19 @@ pub struct Session<'a> {
     pub keeper: &'a Keeper,
     pub kept: &'a mut Kept,
     pub watch: &'a mut dyn Watch,
+    /// What settings of a path leave to each other.
+    pub trail: Trail,
+}
+
+impl Session<'_> {
+    /// Draws `span` of a round, all of which are kept, are passed on to the setting that follows.
+    pub fn recall(&mut self, round: usize, span: &Range<u64>) -> Result<()> {
+        let Session { kept, trail, .. } = self;
+        if trail.is_idle() {
+            return Ok(());
+        }
+        kept.each(round, span, &mut |row| trail.made.add(row))
+    }
 }
 
 /// Draws of a chunk, by what they are to each other.
@@ -51,8 +65,11 @@ pub fn chunk_length(draws: Kinship) -> u64 {
 pub fn replay(session: &mut Session, round: usize, draws: u64) -> Result<Option<(Repeat, Vec<PathPoint>)>> {
     let Some(Closing { report, points }) = session.kept.closing(round, draws)? else { return Ok(None) };
     let opening = session.kept.opening(round)?;
-    let watch = &mut *session.watch;
-    let state = session.kept.state(round, draws, &mut |row| watch.draw(round, row))?;
+    let Session { watch, trail, .. } = session;
+    let state = session.kept.state(round, draws, &mut |row| {
+        trail.made.add(row);
+        watch.draw(round, row)
+    })?;
     watch.progress(draws);
     if let Some((folded, open)) = state {
         let none = open.sums.clone();
@@ -74,9 +91,10 @@ impl Round<'_> {
         let mut opening = session.kept.opening(self.round)?;
         let known = opening.as_ref().map(|opening| &opening.findings);
         let (found, influence) = self.influence(&trial, session.machine, known)?.unzip();
-        let watch = &mut *session.watch;
+        let Session { watch, trail, .. } = session;
         let state = session.kept.state(self.round, span.end, &mut |row| {
             fold.add(row);
+            trail.made.add(row);
             watch.draw(self.round, row)
         })?;
         let none = scores.none();
@@ -138,6 +156,8 @@ impl Round<'_> {
         while at < span.end {
             let whole = (at + length).min(draws);
             let found = session.kept.chunk(self.round, at)?;
+            let rows = found.iter().flat_map(|chunk| &chunk.rows);
+            rows.for_each(|row| session.trail.made.add(row));
             session.watch.progress(found.as_ref().map_or(0, |chunk| chunk.draws.end - at));
             let open = match found {
                 Some(chunk) if chunk.draws.end == whole => {
@@ -185,6 +205,7 @@ impl Round<'_> {
         let chunk = scores.filtered(chunk, largest);
         for row in &chunk.rows {
             fold.add(row);
+            session.trail.made.add(row);
             session.watch.draw(self.round, row)?;
         }
         session.watch.progress(end - at);
@@ -207,6 +228,7 @@ impl Round<'_> {
         let largest = keeper.live(|live| live.folded.largest().max(live.open.sums.largest()));
         let length = chunk_length(trial.relation.draws);
         let draws = self.study.draws() as u64;
+        let (before, trail) = session.trail.halves();
         let mut sink = Making {
             study: self.study,
             round: self.round,
@@ -216,6 +238,7 @@ impl Round<'_> {
             length,
             draws,
             opening,
+            trail,
             watch: session.watch,
         };
         trial.run(&mut Job {
@@ -223,6 +246,7 @@ impl Round<'_> {
             trial,
             range,
             known: known.as_ref(),
+            before,
             largest,
             test: scores.test,
             machine,
@@ -341,6 +365,7 @@ struct Making<'a> {
     length: u64,
     draws: u64,
     opening: &'a mut Option<Opening>,
+    trail: &'a mut Taker,
     watch: &'a mut dyn Watch,
 }
 
@@ -385,6 +410,7 @@ impl Sink for Making<'_> {
             sample
         };
         let (sample, closed) = self.keeper.add(add, closes);
+        sample.iter().for_each(|sample| self.trail.add(sample));
         sample.iter().try_for_each(|sample| self.show(sample))?;
         self.watch.progress(1);
         closed.iter().try_for_each(|chunk| self.watch.chunk(chunk))?;

@@ -213,7 +213,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         }
     }
     if let Some(path) = &experiment.path {
-        path_problems(path, experiment.repeats, &mut say);
+        path_problems(path, experiment, &mut say);
     }
     for (key, size, most) in sizes(experiment) {
         if size > most {
@@ -286,7 +286,7 @@ fn stage_problems(document: &Document, experiment: &Experiment, say: &mut impl F
 const STARTS: &str = "the search of each starts at its fit to the unweighted data";
 
 /// What is wrong with a path by itself.
-fn path_problems(path: &PathConfig, repeats: Count, say: &mut impl FnMut(&str, String)) {
+fn path_problems(path: &PathConfig, experiment: &Experiment, say: &mut impl FnMut(&str, String)) {
     match (&path.values, &path.geometric) {
         (None, None) => say("path", "[path] needs `values` (a list) or `geometric` (a sequence)".into()),
         (Some(_), Some(_)) => {
@@ -301,7 +301,10 @@ fn path_problems(path: &PathConfig, repeats: Count, say: &mut impl FnMut(&str, S
     if matches!(table, "path" | "name" | "repeats" | "output") {
         say("path.parameter", format!("`{table}` cannot be varied along a path"));
     }
-    if repeats.get() > 1 {
+    if path.warm {
+        warm_problems(path, experiment, say);
+    }
+    if experiment.repeats.get() > 1 {
         say("repeats", "a path has one repeat; run it again with another seed for another".into());
     }
     let mut seen: Vec<&String> = Vec::new();
@@ -311,6 +314,23 @@ fn path_problems(path: &PathConfig, repeats: Count, say: &mut impl FnMut(&str, S
         }
         seen.push(name);
     }
+}
+
+/// Why searches cannot begin at the minima of the setting before.
+fn warm_problems(path: &PathConfig, experiment: &Experiment, say: &mut impl FnMut(&str, String)) {
+    let varied = printable(&path.parameter);
+    let why = match path.parameter.split('.').next().unwrap_or_default() {
+        _ if !matches!(experiment.method, Method::Npl) => {
+            format!("is of searches, and method \"{}\" is not made of them alone", experiment.method.name())
+        }
+        _ if experiment.model.is_staged() => format!("has no use with stages: {STARTS}"),
+        "model" | "prior" | "optimiser" => return,
+        "data" | "seed" => {
+            format!("needs the same rows and weights at every setting, and `{varied}` changes them")
+        }
+        _ => format!("needs settings that differ in their loss, and `{varied}` is no part of it"),
+    };
+    say("path.warm", format!("`path.warm` {why}"));
 }
 
 /// Numbers that decide how much memory is asked for, and the most they may be: beyond it no machine has enough.

@@ -194,7 +194,50 @@ impl Study {
         if !problems.is_empty() {
             return Err(self.document.problems(problems).into());
         }
+        if path.warm {
+            self.check_warm(&first)?;
+        }
         self.first_setting = Mutex::new(Some(Box::new(first)));
+        Ok(())
+    }
+
+    /// That searches have a start to be given, and that every setting has the parameters of the first.
+    fn check_warm(&self, first: &Study) -> Result<()> {
+        let path = self.experiment.path.as_ref().expect("there is a path to be checked");
+        let trial = first.trial(0)?;
+        if trial.model.blocks().is_empty() {
+            let message =
+                "`path.warm` has no use: this minimum is found without a start; leave it out".to_owned();
+            return Err(self.problem("path.warm", message));
+        }
+        // No number of a penalty makes another parameter of it.
+        let last = path.parameter.rsplit('.').next();
+        if path.parameter.contains(".penalty")
+            || last == Some("gamma")
+            || !path.parameter.starts_with("model.")
+        {
+            return Ok(());
+        }
+        let names = trial.model.names();
+        for (t, (_, experiment)) in self.settings.iter().enumerate().skip(1) {
+            let alpha = self.inference().alpha(experiment);
+            let context = Context {
+                train: &trial.train,
+                alpha,
+                mass: trial.train.mass(),
+                optimiser: &experiment.optimiser,
+            };
+            let same = experiment.model.build(&context).is_ok_and(|model| model.names() == names);
+            if !same {
+                let value = &self.settings()[t];
+                let message = format!(
+                    "`path.warm` needs the same parameters at every setting, and those at {value} are others than at {}: a \
+                     minimum there is no start here",
+                    self.settings()[0]
+                );
+                return Err(self.problem("path.warm", message));
+            }
+        }
         Ok(())
     }
 
@@ -272,6 +315,11 @@ impl Study {
     pub fn setting_of(&self, round: usize) -> (usize, usize) {
         let settings = self.settings.len().max(1);
         (round % settings, round / settings)
+    }
+
+    /// Settings of the path follow each other: a search begins at the minimum of the setting before.
+    pub fn is_warm(&self) -> bool {
+        self.experiment.path.as_ref().is_some_and(|path| path.warm)
     }
 
     pub fn draws(&self) -> usize {

@@ -107,7 +107,7 @@ fn a_block_of_searches_is_the_searches_one_by_one_to_the_bit() {
         for size in [1, 5, 37] {
             let ids: Vec<usize> = (0..37).collect();
             let searches = |ids: &[usize]| {
-                let search = |&i: &usize| Search { f: &measures[i], start: start(&trial, i as u64) };
+                let search = |&i: &usize| Search::new(&measures[i], start(&trial, i as u64));
                 trial.model.minimise_block(&ids.iter().map(search).collect::<Vec<_>>())
             };
             let blocks: Vec<_> = ids.chunks(size).flat_map(searches).collect();

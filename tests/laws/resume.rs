@@ -85,6 +85,18 @@ B = 100
 const ALONG_PATH: &str =
     "[path]\nparameter = \"model.logistic.gamma\"\nvalues = [0.1, 1.0, 3.0]\nkeep = [\"beta.y1\"]\n";
 
+/// A penalty with several minima, so that a search that begins elsewhere may end elsewhere; in folds, and with more than one start.
+const WARM: &str = "folds = 2\n[path]\nparameter = \"model.logistic.penalty.student_t.b\"\nvalues = [1.0, 0.1, 0.01]\n\
+                    keep = [\"beta.y1\", \"beta.y2\"]\nwarm = true\n";
+
+fn warm() -> String {
+    let text = REGRESSION
+        .replace("penalty = \"ridge\"", "penalty = { student_t = { a = 1.0, b = 1.0 } }\ngamma = 0.05")
+        .replace("n_test = 40\n", "");
+    let (before, sampler) = text.split_once("[sampler]").unwrap();
+    format!("{before}{WARM}[sampler]{sampler}R = 2\n")
+}
+
 /// Every method, what it can start from, a path, and the formats of draws.
 fn experiments() -> Vec<(&'static str, String)> {
     let by = |method: &str| format!("method = {method:?}\n{MIXTURE}");
@@ -96,6 +108,7 @@ fn experiments() -> Vec<(&'static str, String)> {
         ("importance", by("importance")),
         ("regression", REGRESSION.to_owned()),
         ("path", format!("{REGRESSION}{ALONG_PATH}")),
+        ("warm path", warm()),
         ("array", format!("{MEAN}[output]\nsamples = \"d.npy\"\n")),
         ("compressed", format!("{MEAN}[output]\nsamples = \"d.csv.gz\"\n")),
     ];

@@ -51,4 +51,5 @@ mod support;
 mod tables;
 mod tempfile;
 mod tutorial;
+mod warm;
 mod warnings;

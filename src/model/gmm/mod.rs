@@ -374,7 +374,7 @@ impl Model for Gmm {
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
-        let search = Search { f, start: start.to_vec() };
+        let search = Search::new(f, start.to_vec());
         self.search_all(&[search]).pop().expect("one search, one minimum")
     }
 

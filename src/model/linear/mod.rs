@@ -171,7 +171,7 @@ impl Model for Linear {
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
-        self.minimise_block(&[Search { f, start: start.to_vec() }]).remove(0)
+        self.minimise_block(&[Search::new(f, start.to_vec())]).remove(0)
     }
 
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {

@@ -346,12 +346,16 @@ impl<F: Family> Regression<F> {
         (value[0] + kink * beta.iter().map(|b| b.abs()).sum::<f64>(), gradient)
     }
 
-    /// The searches of draws that live on the same rows.
+    /// The searches of draws that live on the same rows, all of which know where their minimum is about, or none.
     fn minimise_on_the_same_rows(&self, searches: &[Search]) -> Vec<Minimum> {
         let (ground, responses) = Ground::new(self, searches.iter().map(|s| s.f));
         let starts = searches.iter().map(|s| s.start.clone()).collect();
         let shared = ground.shared(self);
-        ground.objective(self, shared, responses).near(self.fit(shared, ground.lasting())).minimise(starts)
+        let objective = ground.objective(self, shared, responses);
+        match searches[0].warm {
+            true => objective.warm().minimise(starts),
+            false => objective.near(self.fit(shared, ground.lasting())).minimise(starts),
+        }
     }
 }
 
@@ -386,11 +390,11 @@ impl<F: Family> Model for Regression<F> {
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
-        self.minimise_block(&[Search { f, start: start.to_vec() }]).remove(0)
+        self.minimise_block(&[Search::new(f, start.to_vec())]).remove(0)
     }
 
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
-        let alike = |a: &Search, b: &Search| a.f.shares_rows_with(b.f);
+        let alike = |a: &Search, b: &Search| a.f.shares_rows_with(b.f) && a.warm == b.warm;
         let mut minima: Vec<Minimum> =
             searches.chunk_by(alike).flat_map(|searches| self.minimise_on_the_same_rows(searches)).collect();
         self.mark_flaws(searches, &mut minima);

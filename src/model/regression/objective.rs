@@ -38,6 +38,8 @@ pub struct Objective<'a, F: Family> {
     responses: Vec<Responses>,
     /// Where searches begin instead of their starts: the one minimum of the unweighted data.
     fit: Option<&'a [f64]>,
+    /// Where searches begin is near their minima.
+    begins_near: bool,
 }
 
 /// Draws that are evaluated in step, each a lane.
@@ -153,12 +155,17 @@ impl<'a, F: Family> Objective<'a, F> {
         data: &'a Dataset,
         responses: Vec<Responses>,
     ) -> Self {
-        Objective { model, data, shared, responses, fit: None }
+        Objective { model, data, shared, responses, fit: None, begins_near: false }
     }
 
     /// Searches begin at this point, which is near all their minima, whatever their starts.
     pub fn near(self, fit: Option<&'a [f64]>) -> Self {
-        Objective { fit, ..self }
+        Objective { fit, begins_near: fit.is_some(), ..self }
+    }
+
+    /// Every search begins at its own start, which is near its minimum.
+    pub fn warm(self) -> Self {
+        Objective { begins_near: true, ..self }
     }
 
     /// Draws without pseudo-samples on other than the observed rows.
@@ -193,7 +200,7 @@ impl<'a, F: Family> Objective<'a, F> {
         match self.shared {
             Shared::Small { .. } => {
                 let (singles, hard) = (self.suits_singles(), self.shared.hard());
-                let stage = if self.fit.is_some() { Stage::near } else { Stage::start };
+                let stage = if self.begins_near { Stage::near } else { Stage::start };
                 let mut stages = starts.into_iter().map(stage).collect();
                 if singles {
                     let x = self.data.x.singles_with_intercept();
@@ -205,7 +212,7 @@ impl<'a, F: Family> Objective<'a, F> {
             }
             Shared::Rows(_, columns) => self.minimise_through_rows(columns, starts, &settings),
             Shared::Factor { .. } | Shared::Unknown => {
-                lbfgs::minimise_block_from(&mut self.in_lanes(), starts, self.fit.is_some(), &settings)
+                lbfgs::minimise_block_from(&mut self.in_lanes(), starts, self.begins_near, &settings)
             }
         }
     }

@@ -266,7 +266,7 @@ mod tests {
             let f = Measure::empirical(&data);
             let starts: Vec<Vec<f64>> =
                 (0..19).map(|s| (0..=D).map(|j| noise(41 * s + j)).collect()).collect();
-            let searches: Vec<Search> = starts.iter().map(|s| Search { f: &f, start: s.clone() }).collect();
+            let searches: Vec<Search> = starts.iter().map(|s| Search::new(&f, s.clone())).collect();
             let minima = model.minimise_block(&searches);
             assert!(minima.iter().all(|m| m.status == Status::Ok && m.gradient <= 1e-9), "b = {b}");
             assert_eq!(minima.iter().all(|m| m.iterations < 15), few, "b = {b}");
@@ -280,7 +280,7 @@ mod tests {
         let model = test_model(D, Penalty::Ridge);
         let f = Measure::empirical(&data);
         let starts = [vec![f64::NAN; D + 1], vec![0.5; D + 1]];
-        let searches: Vec<Search> = starts.iter().map(|s| Search { f: &f, start: s.clone() }).collect();
+        let searches: Vec<Search> = starts.iter().map(|s| Search::new(&f, s.clone())).collect();
         let found: Vec<Status> = model.minimise_block(&searches).iter().map(|m| m.status).collect();
         assert_eq!(found, [Status::Failed, Status::Ok]);
     }

@@ -250,8 +250,7 @@ impl<L: RowLoss> Rows<L> {
         if lost.is_empty() {
             return minima;
         }
-        let again: Vec<Search> =
-            lost.iter().map(|&i| Search { f: searches[i].f, start: searches[i].start.clone() }).collect();
+        let again: Vec<Search> = lost.iter().map(|&i| searches[i].clone()).collect();
         for (i, found) in lost.into_iter().zip(self.by_gradients(transform, &again)) {
             let iterations = minima[i].iterations + found.iterations;
             if found.status == Status::Ok || !minima[i].beats(&found) {
@@ -448,7 +447,7 @@ impl<L: RowLoss> Model for Rows<L> {
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
-        self.minimise_block(&[Search { f, start: start.to_vec() }]).remove(0)
+        self.minimise_block(&[Search::new(f, start.to_vec())]).remove(0)
     }
 
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {

@@ -452,8 +452,7 @@ impl Staged {
         let data = subset.as_ref().unwrap_or(all);
         let measures: Vec<(usize, Measure)> =
             together.into_iter().map(|(b, w)| (b, draws[b].f.on(data, w))).collect();
-        let searches: Vec<Search> =
-            measures.iter().map(|(_, f)| Search { f, start: stage.start() }).collect();
+        let searches: Vec<Search> = measures.iter().map(|(_, f)| Search::new(f, stage.start())).collect();
         let minima = if searches.is_empty() { Vec::new() } else { stage.model.minimise_block(&searches) };
         for ((b, _), minimum) in measures.iter().zip(minima) {
             draws[*b].add(stage, minimum, used.then_some(all));
@@ -548,7 +547,7 @@ impl Model for Staged {
     }
 
     fn minimise(&self, f: &Measure, start: &[f64]) -> Minimum {
-        self.minimise_block(&[Search { f, start: start.to_vec() }]).remove(0)
+        self.minimise_block(&[Search::new(f, start.to_vec())]).remove(0)
     }
 
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {

@@ -91,6 +91,11 @@ fn counts(run: &Source, round: usize) -> Result<(Vec<f64>, usize, Vec<f64>)> {
 
 /// The first draws with all that was found on the way.
 fn again(run: &Source, round: usize) -> Result<Vec<Draw>> {
+    if round > 1 && run.study()?.is_warm() {
+        return Err(Error::input(
+            "searches of this setting begin at the minima of the one before, which are not made again here",
+        ));
+    }
     let trial = run.trial(round)?;
     let pool = rayon::ThreadPoolBuilder::new().build().map_err(|e| Error::Failed(e.to_string()))?;
     let never = AtomicBool::new(false);
