@@ -13,9 +13,20 @@ pub trait Output: Write + Send {
 /// A hold on a folder.
 pub enum Lock {
     /// It lasts as long as this value; the operating system lets go of it if we die.
-    Held { _file: File },
+    Held(Hold),
     /// Another process has it.
     Taken,
+}
+
+/// A file that is locked. It is unlocked in so many words: a process that was forked meanwhile has the file open too, until it becomes
+/// another program, and the lock would outlast our closing of it by as long.
+pub struct Hold(File);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // A file system without locks has none to give back.
+        let _ = self.0.unlock();
+    }
 }
 
 /// Everything that changes files, and what is read back of them.
@@ -110,7 +121,27 @@ impl Disk for RealDisk {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Ok(Lock::Taken),
             // A file system without locks: nothing to hold.
-            Ok(()) | Err(TryLockError::Error(_)) => Ok(Lock::Held { _file: file }),
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(Lock::Held(Hold(file))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As one that is forked before the hold ends, and is slow to become another program.
+    #[test]
+    fn a_hold_ends_though_another_process_has_the_file_open() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        for _ in 0..3 {
+            let Ok(Lock::Held(hold)) = RealDisk.lock(&path) else { panic!("nobody has it") };
+            let forked = hold.0.try_clone().unwrap();
+            assert!(matches!(RealDisk.lock(&path), Ok(Lock::Taken)));
+            drop(hold);
+            assert!(matches!(RealDisk.lock(&path), Ok(Lock::Held(_))));
+            drop(forked);
         }
     }
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
@@ -237,19 +236,9 @@ fn listed(folder: &Path) -> Vec<String> {
     tree["outputs"].as_object().map_or(Vec::new(), |outputs| outputs.keys().cloned().collect())
 }
 
-/// How long a lock that is taken is asked for again. Whoever held it may be about to end, and a process that was forked while it was held
-/// has it too, until it becomes another program.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 fn hold(disk: &dyn Disk, folder: &Path, shown: &str) -> Result<Lock> {
     let path = folder.join(LOCK);
-    let begin = Instant::now();
-    let mut lock = disk.lock(&path);
-    while matches!(lock, Ok(Lock::Taken)) && begin.elapsed() < PATIENCE {
-        std::thread::sleep(PATIENCE / 20);
-        lock = disk.lock(&path);
-    }
-    match lock {
+    match disk.lock(&path) {
         Ok(Lock::Taken) => Err(Error::Failed(format!("{shown}: another npl is writing to this folder"))),
         Ok(lock) => Ok(lock),
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => {

@@ -1,7 +1,6 @@
 //! Densities of draws: mass, bounds, weights, spikes, and how near they come to the truth.
 
 use std::f64::consts::PI;
-use std::time::Instant;
 
 use npl::plot::kde::{Bounds, Density};
 use npl::plot::kde2::Surface;
@@ -221,12 +220,18 @@ fn far_outliers_do_not_flatten_the_rest() {
 #[test]
 fn a_million_draws_take_less_than_a_second() {
     let values = draws(1_000_000, 14, Normal::new(0.0, 1.0).unwrap());
-    let started = Instant::now();
+    let started = processor_seconds();
     let density = Density::of(&values, None, Bounds::NONE).unwrap();
-    let took = started.elapsed();
+    let took = processor_seconds() - started;
     assert!((density.at(0.0) - 0.398_94).abs() < 5e-3);
-    // Other tests share the processor; a debug build is no measure at all.
-    assert!(took.as_secs_f64() < if cfg!(debug_assertions) { 60.0 } else { 3.0 }, "{took:?}");
+    // A debug build is no measure.
+    assert!(took < if cfg!(debug_assertions) { 60.0 } else { 3.0 }, "{took}");
+}
+
+/// What this thread has had of a core; 0 where nobody counts that.
+fn processor_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
 #[test]

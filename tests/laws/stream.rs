@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use npl::bootstrap::{Draw, Plan, Scheme, posterior_bootstrap};
 use npl::data::Dataset;
@@ -60,7 +60,12 @@ fn what_is_made_ahead_of_the_sink_is_bounded() {
     let (made, mut taken, mut most) = (AtomicUsize::new(0), 0, 0);
     let first_is_slow = |draw: &Draw| {
         if draw.index == 0 {
-            std::thread::sleep(Duration::from_millis(300));
+            // Until the others have come as far as they may, which on a busy machine is late; and a moment longer, to see them stop.
+            let begun = Instant::now();
+            while made.load(Ordering::Relaxed) < 500 && begun.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(100));
         }
         made.fetch_add(1, Ordering::Relaxed);
     };

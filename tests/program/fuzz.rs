@@ -30,6 +30,7 @@ use npl::run::Chunk;
 use npl::store::{self, Part};
 use sha2::{Digest, Sha256};
 
+use crate::support::patience;
 use crate::tempfile::tempdir;
 
 /// Tries some bytes; whether they were accepted.
@@ -37,7 +38,7 @@ type Target = fn(&[u8]) -> bool;
 
 /// Changes of every file of a corpus that are tried each time.
 const CHANGES: u64 = 100;
-/// One input may take so long, on a loaded machine too: none needs a hundredth of it.
+/// One input may take so long, and longer where others are at work: none needs a hundredth of it.
 const SLOW: Duration = Duration::from_secs(10);
 
 /// Whatever text is in a document: accepted, it can be written and read again and is the same.
@@ -397,14 +398,15 @@ fn said(panic: Box<dyn Any + Send>) -> String {
 fn try_one(name: &str, target: Target, bytes: &[u8]) -> bool {
     let started = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| target(bytes)));
-    let slow = started.elapsed() > SLOW;
+    let took = started.elapsed();
+    let slow = took > SLOW && took > patience(SLOW);
     if let (Ok(accepted), false) = (&outcome, slow) {
         return *accepted;
     }
     let hash: String = Sha256::digest(bytes).iter().take(6).map(|b| format!("{b:02x}")).collect();
     let path = corpus(name).join(format!("found-{hash}"));
     fs::write(&path, bytes).unwrap();
-    let why = outcome.err().map_or_else(|| format!("{:?}", started.elapsed()), said);
+    let why = outcome.err().map_or_else(|| format!("{took:?}"), said);
     panic!("{}: {why}", path.display());
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use crate::support::{Ended, Place, config, wait_until};
+use crate::support::{Ended, Place, config, patience, wait_for_work, wait_until};
 
 /// A few seconds of work, that is there in parts.
 fn experiment(place: &Place) -> &'static str {
@@ -42,13 +42,19 @@ fn end(mut child: Child, limit: Duration) -> Ended {
     Ended::of(child.wait_with_output().unwrap(), started.elapsed())
 }
 
+/// Waits until a run into this folder is drawing, and has been for a while.
+fn begun(place: &Place, out: &str, child: &Child) {
+    let new = format!("{out}/.npl-new");
+    assert!(wait_until(Duration::from_secs(30), || place.exists(&new)), "it never began");
+    wait_for_work(child, 0.3);
+}
+
 /// A run that would take hours, once it is drawing.
 fn long(place: &Place, more: &[&str]) -> Child {
     let path = config("gmm_toy.toml");
     let args = ["run", &path, "--set", "sampler.B=1000000", "--out", "out"];
     let child = start(place, &[&args, more].concat());
-    assert!(wait_until(Duration::from_secs(30), || place.exists("out/.npl-new")), "it never began");
-    std::thread::sleep(Duration::from_millis(300));
+    begun(place, "out", &child);
     child
 }
 
@@ -120,11 +126,14 @@ fn a_stopped_run_says_how_to_go_on() {
 fn a_time_limit_stops_a_run_by_itself() {
     let place = Place::new();
     let path = config("gmm_toy.toml");
-    let args = ["run", &path, "--set", "sampler.B=1000000", "--out", "out", "--time-limit", "2s"];
+    // Time enough for some draws.
+    let limit = format!("{}s", patience(Duration::from_secs(2)).as_secs());
+    let args = ["run", &path, "--set", "sampler.B=1000000", "--out", "out", "--time-limit", &limit];
     let ended = end(start(&place, &args), Duration::from_secs(20));
     assert_eq!(ended.code, Some(143), "{}", ended.stderr);
     assert!(ended.stderr.contains("the time limit is reached"), "{}", ended.stderr);
-    assert!(ended.stderr.trim_end().ends_with("--time-limit 2s --resume"), "{}", ended.stderr);
+    let command = format!("--time-limit {limit} --resume");
+    assert!(ended.stderr.trim_end().ends_with(&command), "{}", ended.stderr);
     for wrong in ["0", "soon", "-5m"] {
         let ended = place.npl(&["run", &path, &format!("--time-limit={wrong}")]);
         assert_eq!(ended.code, Some(2), "{wrong}");
@@ -140,23 +149,24 @@ fn slow_draws_are_abandoned() {
     // One draw of so many restarts takes longer than any grace.
     let sets = ["--set", "sampler.R=1000000", "--set", "sampler.B=3", "--threads", "1"];
     let child = start(&place, &[&["run", "slow.toml", "--out", "out"], &sets[..]].concat());
-    assert!(wait_until(Duration::from_secs(30), || place.exists("out/.npl-new")));
-    std::thread::sleep(Duration::from_millis(300));
+    begun(&place, "out", &child);
     let sent = Instant::now();
     send("-TERM", &child);
     let ended = end(child, Duration::from_secs(20));
+    let took = sent.elapsed();
     assert_eq!(ended.code, Some(143), "{}", ended.stderr);
-    assert!(sent.elapsed() < Duration::from_secs(20) && sent.elapsed() > Duration::from_secs(8));
-    // And the second Ctrl-C ends it at once.
-    let child = start(&place, &[&["run", "slow.toml", "--out", "two"], &sets[..]].concat());
-    assert!(wait_until(Duration::from_secs(30), || place.exists("two/.npl-new")));
-    std::thread::sleep(Duration::from_millis(300));
+    assert!(took < patience(Duration::from_secs(20)) && took > Duration::from_secs(8), "{took:?}");
+    // And the second Ctrl-C ends it at once, as soon as the first has been seen.
+    let mut child = start(&place, &[&["run", "slow.toml", "--out", "two"], &sets[..]].concat());
+    begun(&place, "two", &child);
     send("-INT", &child);
-    std::thread::sleep(Duration::from_millis(300));
-    send("-INT", &child);
-    let sent = Instant::now();
-    assert_eq!(end(child, Duration::from_secs(5)).code, Some(130));
-    assert!(sent.elapsed() < Duration::from_secs(2));
+    let again = || {
+        std::thread::sleep(Duration::from_millis(300));
+        send("-INT", &child);
+        child.try_wait().unwrap().is_some()
+    };
+    assert!(wait_until(Duration::from_secs(3), again), "it minds no second Ctrl-C");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 /// `nohup` means it.
@@ -171,10 +181,9 @@ fn an_ignored_signal_stays_ignored() {
     let mut command = Command::new("sh");
     command.args(["-c", &script]).current_dir(place.path(".")).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    assert!(wait_until(Duration::from_secs(30), || place.exists("out/.npl-new")));
-    std::thread::sleep(Duration::from_millis(300));
+    begun(&place, "out", &child);
     send("-HUP", &child);
-    std::thread::sleep(Duration::from_millis(1500));
+    wait_for_work(&child, 1.5);
     assert!(child.try_wait().unwrap().is_none(), "it died of a signal that it was told to ignore");
     send("-TERM", &child);
     assert_eq!(end(child, Duration::from_secs(15)).code, Some(143));

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::tempfile::{TempDir, tempdir};
@@ -138,10 +138,21 @@ pub fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name)
 }
 
-/// Waits until `done`, at most `limit`; whether it came to that.
+/// What a machine with nothing else to do may take, stretched by how many others want its cores at this moment, or did during the last
+/// minute: a limit is about the program, and not about who else is at work.
+pub fn patience(limit: Duration) -> Duration {
+    // As in "12.20 8.31 4.02 31/845 4711".
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let mut words = load.split([' ', '/']).map(|word| word.parse::<f64>().unwrap_or(0.0));
+    let (minute, now) = (words.next().unwrap_or(0.0), words.nth(2).unwrap_or(0.0));
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    limit.mul_f64(1.0 + minute.max(now) / cores as f64)
+}
+
+/// Waits until `done`, at most `limit`, with [`patience`]; whether it came to that.
 pub fn wait_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
-    while started.elapsed() < limit {
+    while started.elapsed() < patience(limit) {
         if done() {
             return true;
         }
@@ -149,6 +160,27 @@ pub fn wait_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     }
     done()
 }
+
+/// Waits until a process has worked for so long from now on, whatever else the machine does meanwhile; where nobody counts that, for
+/// that long by the clock.
+pub fn wait_for_work(child: &Child, seconds: f64) {
+    // User and system time in ticks, behind the name of the program in its brackets.
+    let spent = || {
+        let text = fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
+        let words = text.rsplit_once(')')?.1.split_whitespace().skip(11).take(2);
+        Some(words.map(|ticks| ticks.parse::<f64>().unwrap_or(0.0)).sum::<f64>() / TICKS)
+    };
+    match spent() {
+        Some(before) => {
+            let worked = || spent().is_none_or(|now| now - before >= seconds);
+            assert!(wait_until(Duration::from_secs(60), worked), "it does not work");
+        }
+        None => std::thread::sleep(Duration::from_secs_f64(seconds)),
+    }
+}
+
+/// Of a second, on every Linux.
+const TICKS: f64 = 100.0;
 
 /// Cells of a simple CSV text, line by line.
 pub fn cells(text: &str) -> Vec<Vec<&str>> {

@@ -260,6 +260,78 @@ mod tests {
         }
     }
 
+    /// Successive states as one tree.
+    fn tree_of(states: &[State]) -> Tree {
+        let leaf = |state: &State| Tree::leaf(Rc::new(state.clone()), 0.0);
+        let join = |tree: Tree, next: Tree| {
+            let proposal = tree.proposal.clone();
+            tree.joined(next, proposal)
+        };
+        states.iter().map(leaf).reduce(join).unwrap()
+    }
+
+    /// Whether the first half of these states goes on in the second.
+    fn goes_on(states: &[State]) -> bool {
+        let (near, far) = states.split_at(states.len() / 2);
+        tree_of(near).goes_on_in(&tree_of(far))
+    }
+
+    /// Time runs the other way.
+    fn backwards(states: &[State]) -> Vec<State> {
+        let mut states: Vec<State> = states.iter().rev().cloned().collect();
+        for state in &mut states {
+            state.momentum.iter_mut().chain(&mut state.velocity).for_each(|v| *v = -*v);
+        }
+        states
+    }
+
+    /// Dynamics are the same backwards in time, and so is whether they turn round. Of the two looks between halves each is the other one
+    /// backwards: often one alone sees the turn.
+    #[test]
+    fn states_turn_round_backwards_in_time_if_they_do_forwards() {
+        let mut rng = Seed(1).stream(Purpose::Auxiliary, 0, 0);
+        let mut hamiltonian = Hamiltonian::new(&Normal(3));
+        hamiltonian.variances = vec![1.0, 0.1, 3.0];
+        let mut counts = [0, 0];
+        for length in [2, 4, 8, 16] {
+            for _ in 0..2000 {
+                let start = hamiltonian.at((0..3).map(|_| StandardNormal.sample(&mut rng)).collect());
+                let first = hamiltonian.kicked(&start, &mut rng);
+                let epsilon = rng.random_range(0.05..1.1);
+                let next = |state: &State| Some(hamiltonian.leapfrog(state, epsilon));
+                let states: Vec<State> = std::iter::successors(Some(first), next).take(length).collect();
+                let forwards = goes_on(&states);
+                assert_eq!(forwards, goes_on(&backwards(&states)), "{length} states, ε = {epsilon}");
+                counts[usize::from(forwards)] += 1;
+            }
+        }
+        assert!(counts[0] > 1000 && counts[1] > 1000, "{counts:?}");
+    }
+
+    /// Leapfrog steps on a normal go round an ellipse by an angle ω with cos ω = 1 − ε²/2 each: momenta that start at a right angle to
+    /// the position, and as far out, go round a circle. Of four that are more than a quarter apart the ends see nothing, as they are
+    /// nearly home again, nor do two at a time; three in a row see it.
+    #[test]
+    fn halves_of_a_circle_are_seen_to_be_one() {
+        let (target, pi) = (Normal(2), std::f64::consts::PI);
+        let hamiltonian = Hamiltonian::new(&target);
+        for (angle, turns) in [(0.3 * pi, false), (0.51 * pi, true), (0.6 * pi, true), (0.66 * pi, true)] {
+            let epsilon = 2.0 * libm::sin(0.5 * angle);
+            let mut first = hamiltonian.at(vec![1.0 / libm::cos(0.5 * angle), 0.0]);
+            (first.momentum[1], first.velocity[1]) = (1.0, 1.0);
+            let next = |state: &State| Some(hamiltonian.leapfrog(state, epsilon));
+            let states: Vec<State> = std::iter::successors(Some(first), next).take(4).collect();
+            let cosines: Vec<f64> = states.iter().map(|s| s.momentum[1]).collect();
+            (0..4).for_each(|k| {
+                assert!((cosines[k] - libm::cos(k as f64 * angle)).abs() < 1e-12, "{cosines:?}")
+            });
+            let whole = tree_of(&states);
+            assert!(moves_apart(&whole.first, &whole.last, [&whole.rho, &[0.0, 0.0]]), "{angle}");
+            assert!(goes_on(&states[..2]) && goes_on(&states[2..]), "{angle}");
+            assert_eq!(goes_on(&states), !turns, "{angle}");
+        }
+    }
+
     #[test]
     fn steps_are_as_many_as_the_depth_allows() {
         let (target, mut rng) = (Normal(2), Seed(1).stream(Purpose::Auxiliary, 0, 0));
