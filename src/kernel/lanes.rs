@@ -52,6 +52,29 @@ fn along_body<V: Vector, T: Scalar<L>, const L: usize>(
 }
 
 dispatch! {
+    /// Columns of `len` numbers, one after the other and one for each lane, into the first lines of `out`; lanes beyond the last column
+    /// stay as they are.
+    pub fn interleaved[T, L](columns: &[f64], len: usize, out: &mut [Line<T, L>]) = interleaved_body
+}
+
+#[inline(always)]
+fn interleaved_body<V: Vector, T: Scalar<L>, const L: usize>(
+    columns: &[f64],
+    len: usize,
+    out: &mut [Line<T, L>],
+) {
+    // Eight rows at a time: of a column those are one line of the cache.
+    for (piece, out) in out.chunks_mut(8).enumerate() {
+        for lane in 0..L {
+            let rows = columns.get(lane * len + 8 * piece..(lane + 1) * len).unwrap_or_default();
+            for (out, value) in out.iter_mut().zip(rows) {
+                out[lane] = T::of(*value);
+            }
+        }
+    }
+}
+
+dispatch! {
     /// Adds x to y.
     pub fn add[T, L](x: &[Line<T, L>], y: &mut [Line<T, L>]) = add_body
 }

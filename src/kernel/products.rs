@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::vector::{Line, Register, Scalar, Vector, sum};
-use super::{Panel, dispatch};
+use super::{Level, Panel, dispatch};
 
 dispatch! {
     /// Adds Σⱼ xᵢⱼ θⱼ over `columns` to the margin of every row of `groups`, for some lines of searches; every `theta`
@@ -162,22 +162,42 @@ fn add_rows<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, con
 }
 
 /// Groups of rows that are worked on together: some columns of theirs stay in the first-level cache.
-const NEAR: usize = 48;
+pub const NEAR: usize = 48;
 
-dispatch! {
-    /// The lower triangles of Xᵀ V X, row after row, for every V, the diagonal of `weights`, a line per group of rows.
-    pub fn cross_products[T, L](x: &Panel<T, L>, weights: &[&[Line<T, L>]]) -> Vec<Vec<f64>> = cross_products_body
-}
-
-#[inline(always)]
-fn cross_products_body<V: Vector, T: Scalar<L>, const L: usize>(
+/// The lower triangles of Xᵀ V X, row after row, for every V, the diagonal of `weights`, a line per group of rows.
+pub fn cross_products<T: Scalar<L>, const L: usize>(
+    level: Level,
     x: &Panel<T, L>,
     weights: &[&[Line<T, L>]],
 ) -> Vec<Vec<f64>> {
     let d = x.d();
     let mut sums = vec![vec![0.0; d * (d + 1) / 2]; weights.len()];
-    for (piece, lines) in x.groups.chunks(NEAR * d.max(1)).enumerate() {
-        for (weights, sums) in weights.iter().zip(&mut sums) {
+    add_cross_products(level, x, 0..x.groups(), weights, &mut sums);
+    sums
+}
+
+dispatch! {
+    /// Adds the same of the rows of `groups` alone, whose lines the `weights` are. In pieces of [`NEAR`] groups, or a number of times
+    /// that, the sums are those of all rows at once.
+    pub fn add_cross_products[T, L](
+        x: &Panel<T, L>,
+        groups: Range<usize>,
+        weights: &[&[Line<T, L>]],
+        sums: &mut [Vec<f64>],
+    ) = add_cross_products_body
+}
+
+#[inline(always)]
+fn add_cross_products_body<V: Vector, T: Scalar<L>, const L: usize>(
+    x: &Panel<T, L>,
+    groups: Range<usize>,
+    weights: &[&[Line<T, L>]],
+    sums: &mut [Vec<f64>],
+) {
+    let d = x.d();
+    let lines = &x.groups[groups.start * d..groups.end * d];
+    for (piece, lines) in lines.chunks(NEAR * d.max(1)).enumerate() {
+        for (weights, sums) in weights.iter().zip(sums.iter_mut()) {
             let weights = &weights[piece * NEAR..][..lines.len() / d];
             if <T::In<V>>::SUMS >= 16 {
                 add_tiles::<T::In<V>, T, L, 6, 4>(lines, d, weights, sums);
@@ -186,7 +206,6 @@ fn cross_products_body<V: Vector, T: Scalar<L>, const L: usize>(
             }
         }
     }
-    sums
 }
 
 /// By tiles of N rows and M columns, whose sums stay in registers.

@@ -1,6 +1,8 @@
 //! Losses of a linear predictor: those of a run of rows for searches, a lane each, given their margins; their curvature;
 //! and penalties.
 
+use std::ops::Range;
+
 use super::lanes::mask;
 use super::vector::{Arithmetic, LANES, Lanes, Line, Register, Scalar, Vector};
 use super::{Panel, dispatch, load};
@@ -158,9 +160,10 @@ fn student_t_curvatures_body<V: Vector, T: Scalar<L>, const L: usize>(
 }
 
 dispatch! {
-    /// Mass times curvature of A of the rows of the first `groups` at their margins under one θ, a line each.
+    /// Mass times curvature of A of the rows of some groups at their margins under one θ, a line each; `mass` begins with the first of
+    /// those rows.
     pub fn curvatures<F: Partition>[T, L](
-        x: &Panel<T, L>, groups: usize, theta: &[f64], mass: &[f64], far: bool
+        x: &Panel<T, L>, groups: Range<usize>, theta: &[f64], mass: &[f64], far: bool
     ) -> Vec<Line<T, L>> = curvatures_body
 }
 
@@ -183,15 +186,16 @@ fn curvatures_at_body<V: Vector, F: Partition>(margins: &[f64], mass: &[f64], fa
 #[inline(always)]
 fn curvatures_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
     x: &Panel<T, L>,
-    groups: usize,
+    groups: Range<usize>,
     theta: &[f64],
     mass: &[f64],
     far: bool,
 ) -> Vec<Line<T, L>> {
-    let mut out = Vec::with_capacity(groups);
-    for first in (0..groups).step_by(GROUPS) {
-        for (g, m) in (first..groups).zip(margins::<T::In<V>, T, L>(x, first, theta)) {
-            let mass = std::array::from_fn(|l| T::of(mass.get(g * L + l).copied().unwrap_or(0.0)));
+    let mut out = Vec::with_capacity(groups.len());
+    for first in groups.clone().step_by(GROUPS) {
+        for (g, m) in (first..groups.end).zip(margins::<T::In<V>, T, L>(x, first, theta)) {
+            let mass =
+                std::array::from_fn(|l| T::of(mass.get((g - groups.start) * L + l).copied().unwrap_or(0.0)));
             out.push(Line(F::curvature(m, far).mul(<T::In<V>>::load(&mass)).lanes()));
         }
     }
@@ -313,7 +317,7 @@ mod tests {
         let mass: Vec<f64> = (0..21).map(|i| 0.1 + (i % 5) as f64).collect();
         for level in available() {
             for far in [false, true] {
-                let found = curvatures::<F, f64, LANES>(level, &x, x.groups(), &theta, &mass, far);
+                let found = curvatures::<F, f64, LANES>(level, &x, 0..x.groups(), &theta, &mass, far);
                 let found: Vec<f64> = found.iter().flat_map(|line| line.0).take(21).collect();
                 let again = curvatures_at::<F>(level, &margins, &mass, far);
                 assert_eq!(again.len(), 21);
@@ -324,8 +328,8 @@ mod tests {
                     assert!((found - mass * exact).abs() < 1e-14, "{level:?}, far {far}, margin {m}");
                 }
             }
-            assert_eq!(curvatures::<F, f64, LANES>(level, &x, 2, &theta, &mass, false).len(), 2);
-            let zeros = curvatures::<F, f64, LANES>(level, &x, x.groups(), &[0.0; 4], &mass, true);
+            assert_eq!(curvatures::<F, f64, LANES>(level, &x, 0..2, &theta, &mass, false).len(), 2);
+            let zeros = curvatures::<F, f64, LANES>(level, &x, 0..x.groups(), &[0.0; 4], &mass, true);
             assert_eq!(zeros[0].0, std::array::from_fn(|l| 0.25 * mass[l]), "{level:?}");
             assert_eq!(zeros[2][5..], [0.0; 3], "no mass beyond the last row");
         }

@@ -4,9 +4,11 @@
 pub mod base;
 mod concentration;
 mod reused;
+mod rows;
 mod weights;
 
 pub use base::{BaseMeasure, Pseudo};
+pub use rows::RowWeights;
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,9 +16,11 @@ use ndarray::ArrayView1;
 use rand::distr::Distribution;
 use rand_distr::Exp1;
 
+use crate::data::design::Design;
 use crate::data::{Dataset, Rows};
 use crate::rng::{Purpose, Seed};
 use reused::Reused;
+use rows::Source;
 
 /// The prior on F, eq. (2).
 pub enum Prior {
@@ -46,7 +50,11 @@ pub enum Truncation {
 /// Σ w y, for losses that are linear in the response.
 pub struct Measure<'a> {
     observed: &'a Dataset,
-    w: Reused,
+    /// Of the observed rows; of some draws made when they are first asked for.
+    w: OnceLock<Reused>,
+    source: Option<Source>,
+    /// The sum of masses behind the weights of a draw.
+    total: OnceLock<f64>,
     pseudo: Pseudo,
     v: Vec<f64>,
     /// Mass of every observed row, where pseudo-samples are observed rows, too.
@@ -117,19 +125,52 @@ impl<'a> Measure<'a> {
     pub fn new(observed: &'a Dataset, w: Vec<f64>, pseudo: Pseudo, v: Vec<f64>) -> Self {
         debug_assert_eq!(observed.n(), w.len());
         debug_assert_eq!(pseudo.len(), v.len());
-        let (w, gathered) = (w.into(), OnceLock::new());
-        let mut f = Measure { observed, w, pseudo, v, mass: None, gathered, penalty_weight: 1.0 };
+        let mut f = Measure { pseudo, v, ..Measure::with(observed, None) };
+        f.w = OnceLock::from(Reused::from(w));
         if let Some(picked) = f.picked_of_observed() {
-            let mut mass = f.w.to_vec();
+            let mut mass = f.w().to_vec();
             picked.iter().zip(&f.v).for_each(|(&row, v)| mass[row] += v);
             f.mass = Some(mass);
         }
         f
     }
 
+    /// Observed rows whose weights are not made yet.
+    fn with(observed: &'a Dataset, source: Option<Source>) -> Self {
+        let (w, total, gathered) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (pseudo, v) = (Pseudo::none(), Vec::new());
+        Measure { observed, w, source, total, pseudo, v, mass: None, gathered, penalty_weight: 1.0 }
+    }
+
+    /// Weights of all observed rows.
+    fn w(&self) -> &[f64] {
+        self.w.get_or_init(|| match self.source {
+            Some(Source::Drawn(seed, draw)) => {
+                weights::observed(self.observed, seed, draw).normalise().into()
+            }
+            Some(Source::Even(w)) => vec![w; self.observed.n()].into(),
+            None => Vec::new().into(),
+        })
+    }
+
+    /// Weights of the observed rows, to be had a chunk at a time; where nobody has asked for all of them they are not kept.
+    pub fn row_weights(&self) -> RowWeights<'_> {
+        match self.source.filter(|_| self.w.get().is_none()) {
+            None => RowWeights::Kept(self.w()),
+            Some(Source::Even(w)) => RowWeights::Even(w),
+            Some(Source::Drawn(seed, draw)) => {
+                let total = *self.total.get_or_init(|| rows::total(self.observed.n(), seed, draw));
+                RowWeights::Drawn { seed, draw, total }
+            }
+        }
+    }
+
     /// The empirical measure F_n of the observed rows, each with its case weight: what maximum likelihood works on.
     pub fn empirical(observed: &'a Dataset) -> Self {
         let n = observed.mass();
+        if observed.design.weights().is_none() {
+            return Measure::with(observed, Some(Source::Even(1.0 / n)));
+        }
         Measure::weighted(observed, (0..observed.n()).map(|i| observed.weight(i) / n).collect())
     }
 
@@ -155,7 +196,7 @@ impl<'a> Measure<'a> {
 
     /// All atoms, by origin.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
-        let observed = Part { data: self.observed, picked: None, y: None, w: &self.w };
+        let observed = Part { data: self.observed, picked: None, y: None, w: self.w() };
         let pseudo = match &self.pseudo {
             Pseudo::Own(rows) => Part { data: rows, picked: None, y: None, w: &self.v },
             Pseudo::Shared { rows, picked, y } => {
@@ -167,7 +208,7 @@ impl<'a> Measure<'a> {
 
     /// The law of the rows alone, by origin: what a loss without a response adds up.
     pub fn atoms(&self) -> impl Iterator<Item = Atoms<'_>> {
-        let observed = (self.observed, self.mass.as_deref().unwrap_or(&self.w));
+        let observed = (self.observed, self.mass.as_deref().unwrap_or_else(|| self.w()));
         let others = self.mass.is_none().then(|| (self.pseudo_rows(), &self.v[..]));
         [Some(observed), others]
             .into_iter()
@@ -191,10 +232,10 @@ impl<'a> Measure<'a> {
         let mut observed = Masses {
             rows: self.observed,
             shared: None,
-            mass: self.mass.clone().unwrap_or_else(|| self.w.to_vec()),
-            response: self.w.iter().enumerate().map(|(i, w)| response(i, w)).collect(),
+            mass: self.mass.clone().unwrap_or_else(|| self.w().to_vec()),
+            response: self.w().iter().enumerate().map(|(i, w)| response(i, w)).collect(),
         };
-        let Some(part) = self.parts().find(|part| !std::ptr::eq(part.w, &self.w[..])) else {
+        let Some(part) = self.parts().find(|part| !std::ptr::eq(part.w, self.w())) else {
             return (observed, None);
         };
         let responses = |k: usize| part.response(k).expect("base measures of a regression have responses");
@@ -224,7 +265,7 @@ impl<'a> Measure<'a> {
     /// Number of columns of every atom.
     pub fn d(&self) -> usize {
         match &self.pseudo {
-            _ if !self.w.is_empty() => self.observed.d(),
+            _ if self.observed.n() > 0 => self.observed.d(),
             Pseudo::Own(rows) => rows.d(),
             Pseudo::Shared { rows, .. } => rows.d(),
         }
@@ -232,7 +273,7 @@ impl<'a> Measure<'a> {
 
     /// Weights of the observed rows, then of the pseudo-samples.
     pub fn weights(&self) -> (&[f64], &[f64]) {
-        (&self.w, &self.v)
+        (self.w(), &self.v)
     }
 
     /// Whether F lives on the same rows as another: they differ in the masses of rows alone.
@@ -243,6 +284,11 @@ impl<'a> Measure<'a> {
             _ => false,
         };
         std::ptr::eq(self.observed, other.observed) && same_pseudo
+    }
+
+    /// There are no pseudo-samples.
+    pub fn is_plain(&self) -> bool {
+        self.v.is_empty() && matches!(&self.pseudo, Pseudo::Own(rows) if rows.n() == 0)
     }
 
     /// The observed rows, whatever their weights.
@@ -262,7 +308,7 @@ impl<'a> Measure<'a> {
 
     /// Atoms by number, observed rows first, as rows of their own.
     pub fn gather(&self, picked: &[usize]) -> Dataset {
-        let n = self.w.len();
+        let n = self.observed.n();
         if self.v.is_empty() {
             return self.observed.bare(picked);
         }
@@ -282,7 +328,7 @@ impl<'a> Measure<'a> {
     /// F as plain rows with a weight each.
     pub fn written_out(&self) -> (Dataset, Vec<f64>) {
         let rows = Dataset::stack(self.observed, &self.pseudo_samples());
-        (rows, [&self.w[..], &self.v].concat())
+        (rows, [self.w(), &self.v].concat())
     }
 }
 
@@ -300,6 +346,9 @@ impl Prior {
     pub fn posterior_draw<'a>(&self, data: &'a Dataset, seed: Seed, draw: u64) -> Measure<'a> {
         let penalty_weight = Exp1.sample(&mut seed.stream(Purpose::PenaltyWeight, draw, 0));
         let f = match self {
+            Prior::Noninformative if data.design == Design::default() => {
+                Measure::with(data, Some(Source::Drawn(seed, draw)))
+            }
             Prior::Noninformative => Measure::weighted(data, weights::observed(data, seed, draw).normalise()),
             Prior::Dp { alpha, base, truncation } => {
                 dp_draw(*alpha, base.as_ref(), *truncation, data, seed, draw)

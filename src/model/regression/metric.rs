@@ -2,17 +2,21 @@
 //! the penalty. With more rows than columns H₀ is formed and factored; with more columns than rows its inverse is had
 //! from a system in the rows (Woodbury), and V is that of the search's last point.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 
+use super::ground::Responses;
 use super::objective::{COLUMNS, Objective, pieces, through_rows};
 use super::{Family, Regression};
 use crate::data::{Dataset, Rows};
-use crate::kernel::products::{add_margins, cross_products};
+use crate::kernel::products::{NEAR, add_cross_products, add_margins, cross_products};
 use crate::kernel::regression::{curvatures, curvatures_at};
 use crate::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar, load};
 use crate::linalg::Cholesky;
-use crate::math::largest;
 use crate::process::Measure;
+use crate::rng::CHUNK;
 
 /// Beyond so many rows and columns nothing of H₀ is formed.
 const LARGEST: usize = 1000;
@@ -137,13 +141,14 @@ impl Shared {
             return gram.map_or(Shared::Unknown, |gram| Shared::Rows(gram, columns));
         }
         let f = Measure::empirical(data);
-        let (mass, _) = f.weights();
+        let all = Responses::plain(model, &f);
+        let mass = |rows| all.mass(rows);
         let start = vec![0.0; d + 1];
         let x = data.x.panel_with_intercept();
         let far = hessian::<F, _, _>(model.level, x, mass, &start, true, None);
         let Some(first) = factor(model, &far, &start) else { return Shared::Unknown };
-        let leverages = leverages(F::curvature_at_0(), &first, &data.x, mass);
-        let leverage = largest(&leverages) > LEVERAGE;
+        let leverages = || leverages(F::curvature_at_0(), &first, &data.x, &all);
+        let leverage = leverages().fold(0.0, f64::max) > LEVERAGE;
         let small = if convex { SMALL_CONVEX } else { SMALL };
         if (d + 1) * (d + 1) > small * n && !kinks {
             let near = Inverse::new(&first, d + 1);
@@ -155,7 +160,7 @@ impl Shared {
             return shared;
         }
         if leverage {
-            let hard = Hard::new(&leverages, &data.x);
+            let hard = Hard::new(leverages(), &data.x);
             let far = hessian::<F, _, _>(model.level, x, mass, &start, true, Some(&hard));
             return Shared::Small { far, near: None, hard: Some(hard) };
         }
@@ -180,7 +185,8 @@ impl Shared {
         let start = vec![0.0; model.d() + 1];
         let theta = Objective::of_observed(model, self, &[f]).minimise(vec![start]).remove(0).theta;
         let x = data.x.panel_with_intercept();
-        let lower = hessian::<F, _, _>(model.level, x, f.weights().0, &theta, false, None);
+        let all = Responses::plain(model, f);
+        let lower = hessian::<F, _, _>(model.level, x, |rows| all.mass(rows), &theta, false, None);
         (theta, lower)
     }
 
@@ -244,7 +250,7 @@ impl<'a> Metric<'a> {
         &mut self,
         model: &Regression<F>,
         data: &Dataset,
-        mass: &[f64],
+        of: &Responses,
         theta: &[f64],
         far: bool,
     ) -> bool {
@@ -252,8 +258,8 @@ impl<'a> Metric<'a> {
             Shared::Unknown | Shared::Small { .. } => None,
             Shared::Factor { .. } => {
                 let x = data.x.panel_with_intercept();
-                factor(model, &hessian::<F, _, _>(model.level, x, mass, theta, far, None), theta)
-                    .map(Own::Factor)
+                let lower = hessian::<F, _, _>(model.level, x, |rows| of.mass(rows), theta, far, None);
+                factor(model, &lower, theta).map(Own::Factor)
             }
             Shared::Rows(_, columns) => Gram::of(model, columns, &theta[..model.d()]).map(Own::Rows),
         };
@@ -267,7 +273,7 @@ impl<'a> Metric<'a> {
         metrics: &[&Metric],
         level: Level,
         x: &Panel,
-        masses: &[&[f64]],
+        responses: &[&Responses],
         far: &[bool],
         v: &mut Array2<f64>,
     ) -> bool {
@@ -285,7 +291,7 @@ impl<'a> Metric<'a> {
                 }
                 near.apply(level, &together, v);
             }
-            Some(Shared::Rows(..)) => woodbury::<F>(metrics, level, x, masses, far, v),
+            Some(Shared::Rows(..)) => woodbury::<F>(metrics, level, x, responses, far, v),
         }
         true
     }
@@ -298,7 +304,7 @@ fn woodbury<F: Family>(
     metrics: &[&Metric],
     level: Level,
     x: &Panel,
-    masses: &[&[f64]],
+    responses: &[&Responses],
     far: &[bool],
     v: &mut Array2<f64>,
 ) {
@@ -319,9 +325,10 @@ fn woodbury<F: Family>(
             lanes.iter_mut().map(|(v, inner)| (&v[columns.clone()], &mut inner[..])).unzip();
         add_margins(level, x, 0..x.groups(), columns, &v, &mut inner);
     }
-    for (i, (metric, mass)) in metrics.iter().zip(masses).enumerate() {
+    for (i, (metric, responses)) in metrics.iter().zip(responses).enumerate() {
         let (inner, lane) = (&mut lanes[i / LANES].1, i % LANES);
-        let root = Array1::from(curvatures_at::<F>(level, &metric.margins, mass, far[i])).sqrt();
+        let mass = responses.mass(0..metric.margins.len());
+        let root = Array1::from(curvatures_at::<F>(level, &metric.margins, &mass, far[i])).sqrt();
         let right: Vec<f64> = inner.iter().zip(&root).map(|(u, r)| u[lane] * r).collect();
         // 1 + a positive semidefinite matrix always has a factor, unless numbers overflowed.
         let system = grams[i].system(&root, 1.0 / FREE);
@@ -378,27 +385,31 @@ fn symmetric(p: usize, lower: &[f64]) -> Array2<f64> {
 }
 
 /// v wᵢ xᵢᵀH₀⁻¹xᵢ with v the curvature of the loss and wᵢ the mass of row i, H₀ at θ = 0.
-fn leverages(curvature: f64, far: &Cholesky, x: &Rows, mass: &[f64]) -> Vec<f64> {
-    let of_row = |(x, w): (ArrayView1<f64>, &f64)| {
-        let x: Vec<f64> = x.iter().copied().chain([1.0]).collect();
-        curvature * w * far.inverse_square(&x)
-    };
-    x.iter().zip(mass).map(of_row).collect()
+fn leverages<'a>(
+    curvature: f64,
+    far: &'a Cholesky,
+    x: &'a Rows,
+    all: &'a Responses,
+) -> impl Iterator<Item = f64> + 'a {
+    x.tiles(CHUNK).flat_map(move |tile| {
+        let mass = all.mass(tile.first..tile.first + tile.x.nrows());
+        let of_row = move |(i, x): (usize, ArrayView1<f64>)| {
+            let x: Vec<f64> = x.iter().copied().chain([1.0]).collect();
+            curvature * mass[i % CHUNK] * far.inverse_square(&x)
+        };
+        tile.rows().map(of_row)
+    })
 }
 
 impl Hard {
-    fn new(leverages: &[f64], x: &Rows) -> Hard {
-        let mut rows: Vec<usize> = (0..leverages.len()).filter(|&i| leverages[i] > HARD).collect();
-        rows.sort_by(|&i, &j| leverages[j].total_cmp(&leverages[i]));
-        rows.truncate((leverages.len() / HARD_ONE_IN).max(1));
+    fn new(leverages: impl Iterator<Item = f64>, x: &Rows) -> Hard {
+        let mut hard: Vec<(usize, f64)> = leverages.enumerate().filter(|(_, l)| *l > HARD).collect();
+        hard.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        hard.truncate((x.n() / HARD_ONE_IN).max(1));
+        let rows: Vec<usize> = hard.into_iter().map(|(i, _)| i).collect();
         let x = x.select(&rows);
         let (singles, x) = (Panel::with_ones(x.whole(), 1), Panel::with_ones(x.whole(), 1));
         Hard { rows, x, singles }
-    }
-
-    /// The numbers of the hard rows.
-    pub fn pick(&self, of_rows: &[f64]) -> Vec<f64> {
-        self.rows.iter().map(|&i| of_rows[i]).collect()
     }
 
     /// Their share of Xᵀ V X at θ: its lower triangle, row after row.
@@ -406,34 +417,44 @@ impl Hard {
         &self,
         level: Level,
         singles: bool,
-        mass: &[f64],
+        of: &Responses,
         theta: &[f64],
         far: bool,
     ) -> Vec<f64> {
-        let mass = self.pick(mass);
+        let mass = |rows: Range<usize>| Cow::Borrowed(&of.hard(self)[0][rows]);
         if singles {
-            hessian::<F, _, _>(level, &self.singles, &mass, theta, far, None)
+            hessian::<F, _, _>(level, &self.singles, mass, theta, far, None)
         } else {
-            hessian::<F, _, _>(level, &self.x, &mass, theta, far, None)
+            hessian::<F, _, _>(level, &self.x, mass, theta, far, None)
         }
     }
 }
 
+/// Rows whose curvatures are in memory at a time: whole chunks, and pieces of which the sums are those of all rows at once.
+const PIECE: usize = 12 * CHUNK;
+const _: () = assert!(PIECE.is_multiple_of(NEAR * SINGLES) && PIECE.is_multiple_of(NEAR * LANES));
+
 /// Xᵀ V X at θ, V for searches that are `far` from their minimum or not, of all rows or all but the hard ones: its lower
-/// triangle, row after row.
-pub fn hessian<F: Family, T: Scalar<L>, const L: usize>(
+/// triangle, row after row. `mass` has the masses of rows that begin with a chunk.
+pub fn hessian<'m, F: Family, T: Scalar<L>, const L: usize>(
     level: Level,
     x: &Panel<T, L>,
-    mass: &[f64],
+    mass: impl Fn(Range<usize>) -> Cow<'m, [f64]>,
     theta: &[f64],
     far: bool,
     without: Option<&Hard>,
 ) -> Vec<f64> {
-    let mut v = curvatures::<F, T, L>(level, x, x.groups(), theta, mass, far);
-    for &i in without.iter().flat_map(|hard| &hard.rows) {
-        v[i / L][i % L] = T::default();
+    let mut sums = [vec![0.0; x.d() * (x.d() + 1) / 2]];
+    for groups in pieces(x.groups(), PIECE / L) {
+        let rows = groups.start * L..(groups.end * L).min(x.n());
+        let mut v = curvatures::<F, T, L>(level, x, groups.clone(), theta, &mass(rows.clone()), far);
+        for &i in without.iter().flat_map(|hard| &hard.rows).filter(|i| rows.contains(i)) {
+            v[(i - rows.start) / L][i % L] = T::default();
+        }
+        add_cross_products(level, x, groups, &[&v], &mut sums);
     }
-    cross_products(level, x, &[&v]).remove(0)
+    let [sums] = sums;
+    sums
 }
 
 /// H₀ = Xᵀ V X + D, factored, with D at θ.
@@ -489,7 +510,7 @@ mod tests {
                 &[&metric],
                 Level::PLAIN,
                 &panel,
-                &[&mass],
+                &[&Responses::new(mass.clone(), Vec::new(), 0.0)],
                 &[far],
                 &mut solved
             ));

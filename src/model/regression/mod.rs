@@ -32,9 +32,9 @@ use crate::optim::{Minimum, Status};
 use crate::penalty::{Penalty, Shape};
 use crate::process::base::DrawnResponse;
 use crate::process::{BaseMeasure, Measure, Pseudo};
-use crate::rng::Rng;
+use crate::rng::{CHUNK, Rng};
 use flaws::{Observed, one_sided};
-use ground::Ground;
+use ground::{Ground, LARGE};
 use joint::RegressionJoint;
 use metric::Shared;
 use objective::Objective;
@@ -194,6 +194,7 @@ impl Config {
             max_iterations: context.optimiser.max_iterations.get(),
             level: Level::current(),
             block: (WEIGHTS / y.len().max(1)).clamp(SMALLEST_BLOCK, BLOCK),
+            large: LARGE,
             metric: OnceLock::new(),
             fit: OnceLock::new(),
             prior: context.alpha > 0.0,
@@ -221,6 +222,8 @@ pub struct Regression<F: Family> {
     max_iterations: usize,
     level: Level,
     block: usize,
+    /// [`LARGE`].
+    large: usize,
     /// Second-order information that all draws share.
     metric: OnceLock<Shared>,
     /// The minimum of the unweighted data, where there is one minimum: searches begin there.
@@ -284,14 +287,30 @@ impl<F: Family> Regression<F> {
     }
 
     /// ∫ h(y) dF.
-    fn carrier(f: &Measure) -> f64 {
+    fn carrier(&self, f: &Measure) -> f64 {
         let of_part = |part: crate::process::Part| -> f64 {
             let atoms = part.w.iter().enumerate();
             atoms
                 .map(|(k, w)| w * F::carrier(part.response(k).expect("regression data have responses")))
                 .sum()
         };
-        if F::HAS_CARRIER { f.parts().map(of_part).sum() } else { 0.0 }
+        match F::HAS_CARRIER {
+            false => 0.0,
+            true if f.is_plain() && f.observed().n() > self.large => Self::carrier_by_chunks(f),
+            true => f.parts().map(of_part).sum(),
+        }
+    }
+
+    /// The same of observed rows alone, whose weights are not kept.
+    fn carrier_by_chunks(f: &Measure) -> f64 {
+        let y = f.observed().y.as_ref().and_then(|y| y.as_slice()).expect("regression data have responses");
+        let (w, mut of_chunk) = (f.row_weights(), [0.0; CHUNK]);
+        let mut sum = 0.0;
+        for (c, y) in y.chunks(CHUNK).enumerate() {
+            w.chunk(c, &mut of_chunk[..y.len()]);
+            of_chunk.iter().zip(y).for_each(|(w, y)| sum += w * F::carrier(*y));
+        }
+        sum
     }
 
     fn settings(&self) -> Settings {
@@ -527,6 +546,7 @@ fn test_model(d: usize, penalty: Penalty) -> Regression<super::Logistic> {
         max_iterations: 1000,
         level: Level::PLAIN,
         block: 16,
+        large: LARGE,
         metric: OnceLock::new(),
         fit: OnceLock::new(),
         prior: false,

@@ -1,5 +1,6 @@
 //! The weighted losses of a block of draws on the same rows, for the optimiser.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use ndarray::Array2;
@@ -9,7 +10,7 @@ use super::metric::{Hard, Metric, Shared, hessian};
 use super::rows;
 use super::{Family, Regression};
 use crate::data::Dataset;
-use crate::kernel::lanes::{add, along};
+use crate::kernel::lanes::{add, along, interleaved};
 use crate::kernel::products::{add_gradients, add_margins};
 use crate::kernel::regression::{curvatures, loss_and_slope};
 use crate::kernel::{LANES, Level, Line, Panel, Scalar};
@@ -18,6 +19,7 @@ use crate::optim::batch::{BatchObjective, Trial, evaluate_at};
 use crate::optim::bfgs::{self, Curved, Need, Stage};
 use crate::optim::lbfgs::{self, Settings};
 use crate::process::Measure;
+use crate::rng::CHUNK;
 
 /// Columns that are worked on together: their parameters stay in the cache.
 pub const COLUMNS: usize = 512;
@@ -35,7 +37,7 @@ pub struct Objective<'a, F: Family> {
     data: &'a Dataset,
     shared: &'a Shared,
     /// Of every draw.
-    responses: Vec<Responses>,
+    responses: Vec<Responses<'a>>,
     /// Where searches begin instead of their starts: the one minimum of the unweighted data.
     fit: Option<&'a [f64]>,
     /// Where searches begin is near their minima.
@@ -45,6 +47,9 @@ pub struct Objective<'a, F: Family> {
 /// Draws that are evaluated in step, each a lane.
 struct Seats<T = f64, const L: usize = LANES> {
     taken: [Option<usize>; L],
+    /// Of all rows; of many rows of those from `first` on that a pass is at.
+    many: bool,
+    first: usize,
     mass: Vec<Line<T, L>>,
     ones: Vec<Line<T, L>>,
     /// Of a tile of rows: margins, then slopes; and its share of the gradient.
@@ -56,13 +61,16 @@ struct Seats<T = f64, const L: usize = LANES> {
 }
 
 impl<T: Scalar<L>, const L: usize> Seats<T, L> {
-    fn new(x: &Panel<T, L>, hard: Option<&Panel<T, L>>) -> Self {
+    fn new(x: &Panel<T, L>, hard: Option<&Panel<T, L>>, many: bool) -> Self {
         let zeros = |len: usize| vec![Line::default(); len];
         let hard_rows = hard.map_or(0, Panel::rows);
+        let kept = if many { 0 } else { x.rows() };
         Seats {
             taken: [None; L],
-            mass: zeros(x.rows()),
-            ones: zeros(x.rows()),
+            many,
+            first: 0,
+            mass: zeros(kept),
+            ones: zeros(kept),
             margins: Vec::new(),
             share: zeros(x.d()),
             hard_mass: zeros(hard_rows),
@@ -70,19 +78,61 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
         }
     }
 
-    fn take(
+    fn take(&mut self, lane: usize, draw: usize, of: &Responses, n: usize, hard: Option<&Hard>) {
+        if self.taken[lane] == Some(draw) {
+            return;
+        }
+        self.taken[lane] = Some(draw);
+        let put = |lines: &mut [Line<T, L>], of_rows: &[f64]| {
+            lines.iter_mut().zip(of_rows).for_each(|(line, value)| line[lane] = T::of(*value));
+        };
+        if !self.many {
+            let [mass, ones] = of.of(&(0..n));
+            put(&mut self.mass, &mass);
+            put(&mut self.ones, &ones);
+        }
+        if let Some(hard) = hard {
+            let [mass, ones] = of.hard(hard);
+            put(&mut self.hard_mass, mass);
+            put(&mut self.hard_ones, ones);
+        }
+    }
+
+    /// Has the masses of these rows at hand, of `n`. Rows of a pass come in their order.
+    fn reach(
         &mut self,
-        lane: usize,
-        draw: usize,
-        Responses { mass, sums: ones, .. }: &Responses,
-        hard: Option<&Hard>,
+        level: Level,
+        rows: &Range<usize>,
+        n: usize,
+        responses: &[Responses],
+        spare: &mut Spare,
     ) {
-        if self.taken[lane] != Some(draw) {
-            self.taken[lane] = Some(draw);
-            self.mass.iter_mut().zip(mass).for_each(|(line, m)| line[lane] = T::of(*m));
-            self.ones.iter_mut().zip(ones).for_each(|(line, o)| line[lane] = T::of(*o));
-            for (at, &i) in hard.iter().flat_map(|hard| hard.rows.iter().enumerate()) {
-                (self.hard_mass[at][lane], self.hard_ones[at][lane]) = (T::of(mass[i]), T::of(ones[i]));
+        if !self.many {
+            return;
+        }
+        if rows.start == 0 {
+            (self.first, self.mass, self.ones) = (0, Vec::new(), Vec::new());
+        }
+        for lines in [&mut self.mass, &mut self.ones] {
+            lines.drain(..rows.start - self.first);
+        }
+        self.first = rows.start;
+        while self.first + self.mass.len() < rows.end {
+            let at = self.first + self.mass.len();
+            let len = CHUNK.min(n - at);
+            for (lane, draw) in self.taken.iter().enumerate() {
+                let place = lane * len..(lane + 1) * len;
+                let (mass, ones) = (&mut spare.mass[place.clone()], &mut spare.ones[place]);
+                match draw {
+                    Some(draw) => responses[*draw].chunk(at / CHUNK, mass, ones),
+                    None => [mass, ones].into_iter().for_each(|values| values.fill(0.0)),
+                }
+            }
+            // Rows that fill up the last group have mass 0.
+            for (lines, values) in [(&mut self.mass, &spare.mass), (&mut self.ones, &spare.ones)] {
+                let from = lines.len();
+                lines.resize(from + len.next_multiple_of(L), Line::default());
+                interleaved(level, &values[..L * len], len, &mut lines[from..][..len]);
             }
         }
     }
@@ -104,6 +154,12 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
     }
 }
 
+/// Masses and sums of a chunk of rows, draw after draw.
+struct Spare {
+    mass: Vec<f64>,
+    ones: Vec<f64>,
+}
+
 /// Loss and gradient of the draws that are seated: margins of a tile of rows are one matrix product, and so is its share of
 /// the gradients. `see` is shown the margins of every tile.
 fn pass<F: Family, T: Scalar<L>, const L: usize>(
@@ -111,8 +167,12 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
     x: &Panel<T, L>,
     bench: &mut [Seats<T, L>],
     trials: &mut [Trial<T, L>],
+    responses: &[Responses],
     mut see: impl FnMut(&Seats<T, L>, Range<usize>),
 ) {
+    let many = bench.iter().any(|seats| seats.many);
+    let zeros = || vec![0.0; if many { L * CHUNK } else { 0 }];
+    let mut spare = Spare { mass: zeros(), ones: zeros() };
     for Trial { at, .. } in trials.iter_mut() {
         at.gradient.fill(Line::default());
         at.values = [0.0; L];
@@ -130,7 +190,9 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
         }
         for (seats, trial) in bench.iter_mut().zip(trials.iter_mut()) {
             see(seats, rows.start..rows.end.min(x.n()));
-            let (mass, ones) = (&seats.mass[rows.clone()], &seats.ones[rows.clone()]);
+            seats.reach(level, &rows, x.n(), responses, &mut spare);
+            let kept = rows.start - seats.first..rows.end - seats.first;
+            let (mass, ones) = (&seats.mass[kept.clone()], &seats.ones[kept]);
             let loss = loss_and_slope::<F, T, L>(level, &mut seats.margins, mass, ones);
             trial.at.values.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
             seats.share.fill(Line::default());
@@ -153,7 +215,7 @@ impl<'a, F: Family> Objective<'a, F> {
         model: &'a Regression<F>,
         shared: &'a Shared,
         data: &'a Dataset,
-        responses: Vec<Responses>,
+        responses: Vec<Responses<'a>>,
     ) -> Self {
         Objective { model, data, shared, responses, fit: None, begins_near: false }
     }
@@ -169,13 +231,9 @@ impl<'a, F: Family> Objective<'a, F> {
     }
 
     /// Draws without pseudo-samples on other than the observed rows.
-    pub fn of_observed(model: &'a Regression<F>, shared: &'a Shared, block: &[&Measure<'a>]) -> Self {
-        let of_draw = |f: &&Measure<'a>| {
-            let (observed, others) = f.masses();
-            assert!(others.is_none(), "pseudo-samples are observed rows");
-            Responses { mass: observed.mass, sums: observed.response, carrier: Regression::<F>::carrier(f) }
-        };
-        Objective::new(model, shared, block[0].observed(), block.iter().map(of_draw).collect())
+    pub fn of_observed(model: &'a Regression<F>, shared: &'a Shared, block: &[&'a Measure<'a>]) -> Self {
+        let responses = block.iter().map(|f| Responses::plain(model, f)).collect();
+        Objective::new(model, shared, block[0].observed(), responses)
     }
 
     /// In doubles.
@@ -232,7 +290,8 @@ impl<'a, F: Family> Objective<'a, F> {
     ) -> Vec<Minimum> {
         let descents = rows::descend(self.model, &mut self.in_lanes(), columns, starts, settings);
         let left: Vec<usize> = (0..descents.len()).filter(|&i| descents[i].status.is_none()).collect();
-        self.responses = left.iter().map(|&i| std::mem::take(&mut self.responses[i])).collect();
+        let mut responses: Vec<_> = self.responses.into_iter().map(Some).collect();
+        self.responses = left.iter().map(|&i| responses[i].take().expect("each is left once")).collect();
         let starts = left.iter().map(|&i| descents[i].theta.clone()).collect();
         let mut rest = lbfgs::minimise_block(&mut self.in_lanes(), starts, settings).into_iter();
         let minimum = |descent: rows::Descent| {
@@ -246,9 +305,8 @@ impl<'a, F: Family> Objective<'a, F> {
     }
 
     /// Mass of each row of a draw, and Σ w y there.
-    pub fn responses(&self, draw: usize) -> (&[f64], &[f64]) {
-        let Responses { mass, sums, .. } = &self.responses[draw];
-        (mass, sums)
+    pub fn responses(&self, draw: usize) -> [Cow<'_, [f64]>; 2] {
+        self.responses[draw].of(&(0..self.data.n()))
     }
 
     /// Σᵢ cᵢ xᵢ for every c, and Σᵢ cᵢ for the intercept.
@@ -315,17 +373,17 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
         let (d, p, of) = (self.of.model.d(), self.p(), self.of);
         let level = of.model.level;
         let groups = self.bench.len().max(trials.len());
-        self.bench.resize_with(groups, || Seats::new(self.x, self.hard));
+        self.bench.resize_with(groups, || Seats::new(self.x, self.hard, self.x.n() > of.model.large));
         for (seats, trial) in self.bench.iter_mut().zip(trials.iter()) {
             for (lane, draw) in trial.seats.iter().enumerate() {
                 match *draw {
-                    Some(draw) => seats.take(lane, draw, &of.responses[draw], of.shared.hard()),
+                    Some(draw) => seats.take(lane, draw, &of.responses[draw], of.data.n(), of.shared.hard()),
                     None => seats.taken[lane] = None,
                 }
             }
         }
         let (bench, metrics) = (&mut self.bench[..trials.len()], &mut self.metrics);
-        pass::<F, _, _>(level, self.x, bench, trials, |seats, rows| {
+        pass::<F, _, _>(level, self.x, bench, trials, &of.responses, |seats, rows| {
             for (lane, draw) in seats.taken.iter().enumerate() {
                 let Some(draw) = *draw else { continue };
                 metrics[draw].observe(rows.start, seats.margins[..rows.len()].iter().map(|m| m[lane].into()));
@@ -351,15 +409,15 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
     }
 
     fn precondition(&mut self, searches: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
-        let masses: Vec<&[f64]> = searches.iter().map(|&s| &self.of.responses[s].mass[..]).collect();
+        let responses: Vec<&Responses> = searches.iter().map(|&s| &self.of.responses[s]).collect();
         let metrics: Vec<&Metric> = searches.iter().map(|&s| &self.metrics[s]).collect();
         let x = self.of.data.x.panel_with_intercept();
-        Metric::apply_block::<F>(&metrics, self.of.model.level, x, &masses, far, v)
+        Metric::apply_block::<F>(&metrics, self.of.model.level, x, &responses, far, v)
     }
 
     fn renew(&mut self, search: usize, theta: &[f64], far: bool) -> bool {
         let of = self.of;
-        self.metrics[search].renew(of.model, of.data, &of.responses[search].mass, theta, far)
+        self.metrics[search].renew(of.model, of.data, &of.responses[search], theta, far)
     }
 
     fn begins_alone(&self, search: usize) -> bool {
@@ -380,7 +438,8 @@ impl<F: Family, T: Scalar<L>, const L: usize> Curved<T, L> for InLanes<'_, '_, F
 
     fn hessian(&mut self, search: usize, theta: &[f64], need: Need) -> Vec<f64> {
         let Objective { model, data, shared, .. } = *self.of;
-        let mass = &self.of.responses[search].mass;
+        let of = &self.of.responses[search];
+        let mass = |rows| of.mass(rows);
         // Steps that are mended as they go need no more digits than singles have.
         let own = |far: bool| match self.singles {
             true => hessian::<F, _, _>(
@@ -404,9 +463,10 @@ impl<F: Family, T: Scalar<L>, const L: usize> Curved<T, L> for InLanes<'_, '_, F
             (Need::Start, Shared::Small { far, .. }) => {
                 // The first rows tell well enough how large margins are.
                 let (groups, rows) = (self.x.groups().min(SAMPLE / L), self.x.n().min(SAMPLE));
-                let v = curvatures::<F, T, L>(model.level, self.x, groups, theta, &mass[..rows], false);
+                let mass = of.mass(0..rows);
+                let v = curvatures::<F, T, L>(model.level, self.x, 0..groups, theta, &mass, false);
                 let sum: f64 = v.iter().flat_map(|line| line.0).map(Into::into).sum();
-                let mean = sum / mass[..rows].iter().sum::<f64>();
+                let mean = sum / mass.iter().sum::<f64>();
                 let scale = (mean / F::curvature_at_0()).max(LEAST);
                 far.iter().map(|h| scale * h).collect()
             }
@@ -419,8 +479,7 @@ impl<F: Family, T: Scalar<L>, const L: usize> Curved<T, L> for InLanes<'_, '_, F
 
     fn known_hessian(&self, search: usize, theta: &[f64], far: bool) -> Option<Vec<f64>> {
         let hard = self.of.shared.hard()?;
-        let mass = &self.of.responses[search].mass;
-        Some(hard.hessian::<F>(self.of.model.level, self.singles, mass, theta, far))
+        Some(hard.hessian::<F>(self.of.model.level, self.singles, &self.of.responses[search], theta, far))
     }
 }
 
@@ -430,8 +489,11 @@ mod tests {
     use super::*;
     use crate::config::Positive;
     use crate::kernel::available;
-    use crate::model::Logistic;
+    use crate::model::{Logistic, Model, Search};
+    use crate::optim::Status;
     use crate::penalty::{Penalty, StudentT};
+    use crate::process::Prior;
+    use crate::rng::Seed;
     use ndarray::Array1;
 
     /// Numbers without a pattern.
@@ -525,6 +587,34 @@ mod tests {
                 assert_eq!(end.status, alone.status);
                 assert!((end.value / alone.value - 1.0).abs() < 1e-13, "{level:?}");
                 assert!(end.theta.iter().zip(&alone.theta).all(|(a, b)| (a - b).abs() < 1e-6), "{level:?}");
+            }
+        }
+    }
+
+    /// Masses that are made again for every pass are those that are kept: every bit of every search is the same, with responses
+    /// that pseudo-samples move and without, whatever rows are hard.
+    #[test]
+    fn many_rows_are_searched_like_few() {
+        let data = |outlier: f64| {
+            let mut data = data(5 * CHUNK + 13, 3);
+            data.x[[CHUNK + 9, 2]] = outlier;
+            data
+        };
+        for data in [data(1.0), data(300.0)] {
+            for level in available() {
+                let few = model(3, level);
+                let many = Regression { large: 0, ..model(3, level) };
+                let prior = Prior::Noninformative;
+                let draws =
+                    || (0..19).map(|draw| prior.posterior_draw(&data, Seed(3), draw)).collect::<Vec<_>>();
+                let found = |model: &Regression<Logistic>| {
+                    let draws = draws();
+                    let search = |f| Search { f, start: vec![0.1; 4] };
+                    model.minimise_block(&draws.iter().map(search).collect::<Vec<_>>())
+                };
+                let (few, many) = (found(&few), found(&many));
+                assert_eq!(few, many, "{level:?}");
+                assert!(few.iter().all(|minimum| minimum.status == Status::Ok));
             }
         }
     }

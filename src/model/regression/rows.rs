@@ -89,8 +89,8 @@ fn round<'a, F: Family>(
     let betas: Vec<&[f64]> = open.iter().map(|s| &s.theta[..d]).collect();
     let grams = Gram::new(model, columns, &betas);
     let solved = open.into_iter().zip(grams).filter_map(|(search, gram)| {
-        let (mass, ones) = lanes.of.responses(search.number);
-        let found = gram.minimise_ridge::<F>(mass, ones, &mut search.dual, EXACT * settings.gradient);
+        let [mass, ones] = lanes.of.responses(search.number);
+        let found = gram.minimise_ridge::<F>(&mass, &ones, &mut search.dual, EXACT * settings.gradient);
         found.then_some((search, gram))
     });
     let (open, grams): (Vec<_>, Vec<_>) = solved.unzip();
