@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::config::printable;
 use crate::error::{Error, Result};
-use crate::evaluate::{Dealing, Predictive, jackknife, on_rows};
+use crate::evaluate::{Dealing, Means, OnRows, Predictive, jackknife, on_rows, predicts};
 use crate::math::{mean, sd};
 use crate::model::Response;
 use crate::samples::{Kinship, LOG_WEIGHT, Samples};
@@ -53,8 +53,11 @@ pub fn score(run: &Path, study: &Study, repeat: usize) -> Result<Scored> {
     let wrong = |what: &str| Error::input(format!("{}: {what}", printable(&run.display().to_string())));
     let trial = study.trial(repeat)?;
     let Some(test) = &trial.test else { return Err(wrong("it has no test rows to compare by")) };
-    if !trial.model.is_likelihood() {
-        return Err(wrong("its loss is not a likelihood, and has no predictive density"));
+    let (likelihood, predicts) = (trial.model.is_likelihood(), predicts(trial.model.as_ref(), test));
+    if !likelihood && !predicts {
+        return Err(wrong(
+            "its loss is not a likelihood, and predicts no response: there is nothing to compare by",
+        ));
     }
     let places = study.test_rows(repeat);
     let mut rows: Vec<u64> = match &test.y {
@@ -62,7 +65,7 @@ pub fn score(run: &Path, study: &Study, repeat: usize) -> Result<Scored> {
         None => test.x.iter().flat_map(|row| row.to_vec()).map(f64::to_bits).collect(),
     };
     rows.extend(places.iter().flatten().map(|place| *place as u64));
-    let predictive = predictive(run, &trial, repeat)?;
+    let (predictive, means) = predictive(run, &trial, repeat)?;
     let left: Vec<Vec<f64>> = predictive.groups().map(|g| predictive.log_predictive(Some(g))).collect();
     let whole = predictive.log_predictive(None);
     let smooth = |metric, of: &dyn Fn(f64) -> f64| Pointwise {
@@ -70,7 +73,24 @@ pub fn score(run: &Path, study: &Study, repeat: usize) -> Result<Scored> {
         scores: whole.iter().map(|l| of(*l)).collect(),
         left_out: left.iter().map(|l| mean(&l.iter().map(|l| of(*l)).collect::<Vec<_>>())).collect(),
     };
-    let mut metrics = vec![smooth("LPPD", &|l| l)];
+    let mut metrics = if likelihood { vec![smooth("LPPD", &|l| l)] } else { Vec::new() };
+    if let (true, Some(y)) = (predicts, &test.y) {
+        let errors =
+            |means: Vec<f64>| means.iter().zip(y).map(|(m, y)| -(m - y).powi(2)).collect::<Vec<f64>>();
+        let groups = means.filled().len();
+        metrics.push(Pointwise {
+            metric: "-MSE",
+            scores: errors(means.without(None)),
+            left_out: (0..groups).map(|g| mean(&errors(means.without(Some(g))))).collect(),
+        });
+    }
+    if let (Some(Response::Class(classes)), Some(y)) = (trial.model.response(), &test.y) {
+        let all = means.without(None);
+        let likeliest = |p: &[f64]| (0..classes).fold(0, |best, k| if p[k] > p[best] { k } else { best });
+        let right = |(p, y): (&[f64], &f64)| if likeliest(p) as f64 == *y { 100.0 } else { 0.0 };
+        let scores = all.chunks_exact(classes).zip(y).map(right).collect();
+        metrics.push(Pointwise { metric: "accuracy", scores, left_out: Vec::new() });
+    }
     if trial.model.response() == Some(Response::Binary) {
         metrics.push(smooth("-MSE", &|l| -(1.0 - libm::exp(l)).powi(2)));
         let y = test.y.as_ref().map(|y| y.to_vec()).unwrap_or_default();
@@ -114,8 +134,8 @@ pub fn pooled(folds: &[Scored]) -> Option<Scored> {
     Some(Scored { rows: folds.iter().flat_map(|fold| fold.rows.clone()).collect(), places: None, metrics })
 }
 
-/// The predictive density of every test row.
-fn predictive(run: &Path, trial: &Trial, repeat: usize) -> Result<Predictive> {
+/// The predictive density of every test row, and the posterior means of what is expected there.
+fn predictive(run: &Path, trial: &Trial, repeat: usize) -> Result<(Predictive, Means)> {
     let test = trial.test.as_ref().expect("looked at before");
     let samples = Samples::open(&store::samples_of(run)?)?;
     let relation = store::relation_of(run, &samples);
@@ -131,19 +151,26 @@ fn predictive(run: &Path, trial: &Trial, repeat: usize) -> Result<Predictive> {
         _ => Dealing::InTurn,
     };
     let mut predictive = Predictive::new(test.n(), GROUPS, dealing);
+    let mut means = Means::new(dealing);
     for first in (0..count).step_by(TOGETHER) {
         let draws = first..(first + TOGETHER).min(count);
         let density = |b: usize| {
             let theta: Vec<f64> = table.parameters.iter().map(|column| column[b]).collect();
-            on_rows(trial.model.as_ref(), &theta, test).log_density
+            on_rows(trial.model.as_ref(), &theta, test)
         };
-        let densities: Vec<Vec<f64>> = draws.clone().into_par_iter().map(density).collect();
-        for (b, density) in draws.zip(densities) {
+        let of_draws: Vec<OnRows> = draws.clone().into_par_iter().map(density).collect();
+        for (b, rows) in draws.zip(of_draws) {
             let log_weight = if weighted { table.statistics[1][b] } else { 0.0 };
-            predictive.add(table.statistics[0][b] as u64 - 1, log_weight, &density);
+            let draw = table.statistics[0][b] as u64 - 1;
+            predictive.add(draw, log_weight, &rows.log_density);
+            means.add(draw, log_weight, &rows.mean);
         }
     }
-    Ok(predictive)
+    if count == 0 {
+        let run = printable(&run.display().to_string());
+        return Err(Error::input(format!("{run}: it has no draws to compare by: all of them failed")));
+    }
+    Ok((predictive, means))
 }
 
 impl Scored {

@@ -46,16 +46,22 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     let mut table: Vec<Vec<String>> =
         vec![["run", "metric", "value", "best minus this", "se", "mcse"].map(String::from).to_vec()];
     let mut sentences = Vec::new();
+    let mut compared = false;
     for metric in scored[0][0].metrics.iter().map(|m| m.metric) {
         let Some(values) = scored.iter().map(|run| value(run, metric)).collect::<Option<Vec<f64>>>() else {
             continue;
         };
+        compared = true;
         let best = (0..values.len()).fold(0, |best, i| if values[i] > values[best] { i } else { best });
         for (i, run) in args.runs.iter().enumerate() {
             let from = difference(&scored[best], &scored[i], metric).filter(|_| i != best);
             table.push(row(run, metric, values[i], from, args.format));
             sentences.extend(from.map(|from| sentence(&args.runs[best], run, metric, from, &over)));
         }
+    }
+    if !compared {
+        let message = "the runs have no metric in common: log predictive densities are of likelihoods, squared errors of what is predicted";
+        return Err(Error::input(message).into());
     }
     out += &render(&table, args.format);
     if matches!(args.format, Format::Text | Format::Markdown) {
@@ -141,6 +147,9 @@ fn small(value: f64) -> String {
 /// What the numbers say, in words.
 fn sentence(best: &Path, run: &Path, metric: &str, d: Difference, over: &str) -> String {
     let (best, run) = (shown(best), shown(run));
+    if d.mean == 0.0 && d.se == 0.0 {
+        return format!("{metric}: {best} and {run} score every row alike.");
+    }
     if d.mcse > 0.5 * d.mean {
         return format!(
             "{metric}: {best} and {run} cannot be told apart by these draws: the Monte Carlo error is too large; more draws may."

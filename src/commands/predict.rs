@@ -189,7 +189,7 @@ impl Sheet {
         let file = args.out.as_deref().filter(|out| !is_standard(out));
         let (out, shown) = match file {
             Some(path) => {
-                store::refuse_result(path)?;
+                store::refuse_output(path, &args.run, &[&args.new])?;
                 (Out::File(AtomicFile::create(path)?), path.display().to_string())
             }
             None if args.format == PredictionFormat::Npy => {

@@ -46,6 +46,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
         return Err(Error::input(message).into());
     }
     let out = args.out.unwrap_or_else(|| args.run.join(store::relabelled(&own, format)));
+    store::refuse_output(&out, &args.run, &[])?;
     store::write_draws(&aligned, &out)?;
     print(format!("written to {}\n\n{}", printable(&out.display().to_string()), said(&done)).as_bytes())
 }

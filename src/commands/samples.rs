@@ -20,7 +20,7 @@ pub fn samples(args: SamplesArgs) -> Result<()> {
     let pick = Pick { patterns: args.columns, no_statistics: args.no_statistics };
     match args.out.as_deref().filter(|out| *out != Path::new("-")) {
         Some(path) => {
-            store::refuse_result(path)?;
+            store::refuse_output(path, &args.run, &[])?;
             let mut file = AtomicFile::create(path)?;
             samples.stream(&pick, &choice, args.format, &mut file)?.map_err(|e| Error::write(path, e))?;
             Ok(file.commit()?)

@@ -57,7 +57,7 @@ impl Means {
     }
 
     /// The means, without group `left_out` of those that are filled.
-    fn without(&self, left_out: Option<usize>) -> Vec<f64> {
+    pub fn without(&self, left_out: Option<usize>) -> Vec<f64> {
         let filled = self.filled();
         let kept = || filled.iter().enumerate().filter(|(g, _)| Some(*g) != left_out).map(|(_, group)| group);
         let weight: f64 = kept().map(|(_, weight)| weight).sum();

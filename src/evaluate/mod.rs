@@ -15,7 +15,7 @@ use crate::kernel::Level;
 use crate::kernel::log_sums::log_add;
 use crate::math::{log_add_exp, mean};
 use crate::model::{Model, Response};
-use means::Means;
+pub use means::Means;
 use tally::Tally;
 
 /// A number and its Monte Carlo standard error.

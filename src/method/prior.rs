@@ -113,9 +113,9 @@ impl Case<'_> {
                 return Err(self.problem(&key(""), format!("`{}` {why}", key(""))));
             }
         }
-        let historical = self.history.and_then(|rows| self.model.refuses(rows));
+        let historical = self.history.and_then(|rows| self.model.refuses_atoms(rows));
         let tried = built.sample(TRIED, &mut Seed(0).stream(Purpose::Auxiliary, 1, 0)).to_rows();
-        if let Some(why) = historical.or_else(|| self.model.refuses(&tried)) {
+        if let Some(why) = historical.or_else(|| self.model.refuses_atoms(&tried)) {
             let model = self.experiment.model.table();
             return Err(self.problem(&key(""), format!("`{}` will not do: {model} {why}", key(""))));
         }

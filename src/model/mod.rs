@@ -389,6 +389,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Why these cannot be pseudo-samples, if so.
+    fn refuses_atoms(&self, rows: &Dataset) -> Option<String> {
+        self.refuses(rows)
+    }
+
     /// log f_θ(yᵢ) of every row into `out`; false if the loss is not a likelihood.
     fn log_density(&self, _theta: &[f64], _at: &Dataset, _out: &mut [f64]) -> bool {
         false

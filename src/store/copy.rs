@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{AtomicFile, MANIFEST, RESERVED, draw_files, read_manifest};
 use crate::config::printable;
+use crate::data::files::Input;
 use crate::error::{Error, Result};
 use crate::samples::{Format, Samples};
 
@@ -23,7 +24,7 @@ pub(super) fn relabelled_files(samples: &str) -> Vec<String> {
 }
 
 /// Refuses to write where a run has one of its results.
-pub fn refuse_result(path: &Path) -> Result<()> {
+fn refuse_result(path: &Path) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut files = draw_files(&name);
@@ -39,6 +40,27 @@ pub fn refuse_result(path: &Path) -> Result<()> {
         }
         false => Ok(()),
     }
+}
+
+/// Refuses to write where a run has one of its results, or over what is read: files that draws of this run were made from, and others.
+pub fn refuse_output(path: &Path, run: &Path, read: &[&Path]) -> Result<()> {
+    refuse_result(path)?;
+    let (Ok(place), Ok(size)) = (path.canonicalize(), std::fs::metadata(path).map(|file| file.len())) else {
+        return Ok(());
+    };
+    let is_there = |other: &Path| other.canonicalize().is_ok_and(|other| other == place);
+    // Paths of inputs are those of the folder where the run was made.
+    let has_its_bytes =
+        |input: &Input| input.bytes == size && Input::of(path).is_ok_and(|own| own.sha256 == input.sha256);
+    let inputs = read_manifest(run).map(|manifest| manifest.inputs).unwrap_or_default();
+    let of_run = inputs.iter().any(|input| is_there(Path::new(&input.path)) || has_its_bytes(input));
+    let what = match of_run {
+        true => "is a file that the run was made from",
+        false if read.iter().any(|other| is_there(other)) => "is read here",
+        false => return Ok(()),
+    };
+    let shown = printable(&path.display().to_string());
+    Err(Error::input(format!("{shown} {what}, and never written over; choose another name")))
 }
 
 /// All draws into a file, whose name tells the format; whole or absent, and the names of an array beside it.

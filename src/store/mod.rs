@@ -11,7 +11,7 @@ mod manifest;
 mod parts;
 
 pub use atomic::{AtomicFile, write_file};
-pub use copy::{refuse_result, relabelled, write_draws};
+pub use copy::{refuse_output, relabelled, write_draws};
 pub use disk::{Disk, Lock, Output, RealDisk};
 pub use draws::DrawFile;
 pub use folder::{Existing, RunDir, Shelf};

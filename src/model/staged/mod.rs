@@ -575,7 +575,7 @@ impl Model for Staged {
     }
 
     /// That some stage cannot have such a response.
-    fn refuses(&self, rows: &Dataset) -> Option<String> {
+    fn refuses_atoms(&self, rows: &Dataset) -> Option<String> {
         let theta: Vec<f64> = self.stages.iter().flat_map(|stage| stage.fit.clone()).collect();
         let mut found = None;
         self.on(&theta, rows, |stage, _, data| {
