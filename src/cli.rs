@@ -192,6 +192,17 @@ Examples:
   npl alpha my.toml --sd 0.5               the same, F_pi and T taken from the experiment
   npl alpha my.toml --values 0.5,1,5,20    simulate the prior of theta (the run with n = 0) for each alpha")]
     Alpha(AlphaArgs),
+    /// Make a column file of a large text file: compact, sealed, and read many times as fast
+    #[command(after_help = "\
+Examples:
+  npl convert flights.csv                          makes flights.nplc, for data.train = \"flights.nplc\"
+  npl convert flights.csv.gz --out /data/f.nplc
+  npl convert german.csv --delimiter ';' --decimal , --text zip
+
+A column file goes wherever a text file does, and every draw is the same. Missing values, columns of text, classes and all that is
+done to the rows stay with the experiment; what is said here of delimiters and headers is left out there. docs/columns.md has
+the format.")]
+    Convert(ConvertArgs),
     /// Write prepared data, weights, pseudo-samples and starts of some draws, to check npl with other tools
     #[command(after_help = "\
 Examples:
@@ -276,6 +287,9 @@ pub struct MachineArgs {
     /// Refuse what would need more memory than this (500M, 8G) [default: what is free]
     #[arg(long, value_name = "SIZE", value_parser = super::commands::size)]
     pub max_memory: Option<u64>,
+    /// Where rows are kept that memory is too small for, see `data.mapped` [default: npl in $XDG_CACHE_HOME, or ~/.cache/npl]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
     /// Pin the machine code of the kernels; recorded with the run [default: the best this CPU has]
     #[arg(long, value_enum)]
     pub simd: Option<Simd>,
@@ -407,6 +421,39 @@ pub struct CheckArgs {
     /// Say into how many shards of so many minutes each the run could be cut, on machines like this one
     #[arg(long, value_name = "M", allow_negative_numbers = true, value_parser = super::commands::minutes)]
     pub shard_minutes: Option<f64>,
+}
+
+#[derive(Args)]
+pub struct ConvertArgs {
+    /// Text file, gzip or not
+    pub data: PathBuf,
+    /// File to write [default: DATA with the ending .nplc]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// One character between cells [default: a comma]
+    #[arg(long, value_name = "C", conflicts_with = "whitespace")]
+    pub delimiter: Option<String>,
+    /// Blanks between cells
+    #[arg(long)]
+    pub whitespace: bool,
+    /// Whether the first line holds names [default: it does if one of its cells is not a number]
+    #[arg(long, value_name = "BOOL")]
+    pub header: Option<bool>,
+    /// Lines to pass over at the top
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    pub skip_lines: usize,
+    /// Lines that begin with this character are passed over
+    #[arg(long, value_name = "C")]
+    pub comment: Option<String>,
+    /// What stands before decimals, `.` or `,`
+    #[arg(long, value_name = "C", default_value = ".", value_parser = [".", ","])]
+    pub decimal: String,
+    /// Keep how the cells of this column are written, however many differ; may be given several times
+    #[arg(long, value_name = "COLUMN")]
+    pub text: Vec<String>,
+    /// Replace the file if there is one
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Args)]

@@ -116,7 +116,8 @@ pub struct DataConfig {
     /// Draw the data from a known truth instead, anew in each repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulate: Option<Simulate>,
-    /// Format of the files. Left out: by their names, comma-separated if they tell nothing.
+    /// Format of the files. Left out: by their names, comma-separated if they tell nothing. Column files are known by their first bytes,
+    /// whatever is said here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<FileFormat>,
     /// The response: a column, by name or by number from 1.
@@ -223,6 +224,10 @@ pub struct DataConfig {
     /// more than one in 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collapse: Option<bool>,
+    /// Whether the rows are in a file that is mapped into memory, see docs/large.md: no draw depends on it. Left out: if they would take
+    /// more than a quarter of the free memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped: Option<bool>,
     /// Use only so many training rows, from the first. 0 simulates the prior of θ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<usize>,
@@ -279,6 +284,8 @@ pub enum FileFormat {
     Arff,
     /// The format of MNIST.
     Idx,
+    /// What `npl convert` makes of text.
+    Columns,
 }
 
 /// Columns of text.

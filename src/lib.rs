@@ -23,6 +23,7 @@
 //! - `plot`: pictures of runs; a default feature
 //! - `page`: runs as one page of HTML; with `plot`
 //! - [`store`]: the run directory; the only place that writes files
+//! - [`storage`]: vectors in memory or in mapped files
 //! - [`bytes`]: values as bytes and back, bit by bit
 //! - [`kernel`]: the hot loops, compiled for AVX-512, AVX2 and plain code
 //! - [`linalg`], [`rng`], [`math`], [`words`], [`error`]: what all of them need
@@ -62,6 +63,7 @@ pub mod restarts;
 pub mod rng;
 pub mod run;
 pub mod samples;
+pub mod storage;
 pub mod store;
 pub mod study;
 #[cfg(test)]

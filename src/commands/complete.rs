@@ -101,8 +101,8 @@ fn of_argument(arg: &Arg, head: &str) -> Vec<String> {
         "set" => keys(npl::experiment::schema(), head),
         "config" => files(head, &|path| path.extension().is_some_and(|e| e == "toml")),
         "run" | "runs" | "shards" => runs(head),
-        "data_dir" => files(head, &|_| false),
-        "new" | "out" => files(head, &|_| true),
+        "data_dir" | "cache" => files(head, &|_| false),
+        "new" | "out" | "data" => files(head, &|_| true),
         _ => Vec::new(),
     }
 }

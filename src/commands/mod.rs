@@ -4,6 +4,7 @@ mod alpha;
 mod check;
 mod compare;
 mod complete;
+mod convert;
 mod corrections;
 mod coverage;
 mod explain;
@@ -42,6 +43,7 @@ use npl::model::STARTERS;
 use npl::report::Report;
 use npl::run::simd_class;
 use npl::samples::Samples;
+use npl::storage;
 use npl::store::{self, Manifest};
 use npl::study::Study;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -56,6 +58,7 @@ pub fn dispatch(cli: Cli) -> Result<()> {
         Command::Verify(args) => verify::verify(args),
         Command::Explain(args) => explain::explain(args),
         Command::Check(args) => check::check(args),
+        Command::Convert(args) => convert::convert(args),
         Command::Export(args) => export::export(args),
         Command::New { model } => new(&model),
         Command::Summary(args) => summary::summary(args),
@@ -282,6 +285,7 @@ fn read_text(path: &Path) -> Result<String> {
 /// How much memory may be used, and which kernels compute: `--simd`, else the best this CPU has.
 fn pin(machine: &MachineArgs) -> Result<()> {
     machine.max_memory.into_iter().for_each(memory::allow);
+    machine.cache.iter().cloned().for_each(storage::use_folder);
     blocks::allow(threads(machine)?.0);
     let Some(simd) = machine.simd else { return Ok(()) };
     let refuse =

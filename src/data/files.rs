@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
+use super::columns::MAGIC;
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result, plainly};
 
@@ -76,6 +77,7 @@ fn similar_file(path: &Path) -> Option<String> {
 pub struct InputFile {
     file: Hashed,
     gzip: bool,
+    columns: bool,
 }
 
 /// What identifies the bytes of a file.
@@ -96,10 +98,15 @@ impl InputFile {
         if meta.len() == 0 {
             return Err(Error::Input(format!("{shown}: the file is empty")));
         }
-        let mut magic = [0u8; 2];
-        let read = File::open(path).and_then(|mut f| f.read(&mut magic)).map_err(fail)?;
+        let mut magic = Vec::new();
+        File::open(path).and_then(|f| f.take(8).read_to_end(&mut magic)).map_err(fail)?;
         let file = Hashed::open(path).map_err(fail)?;
-        Ok(InputFile { file, gzip: read == 2 && magic == [0x1f, 0x8b] })
+        Ok(InputFile { file, gzip: magic.starts_with(&[0x1f, 0x8b]), columns: magic == MAGIC })
+    }
+
+    /// It begins as column files do.
+    pub fn is_columns(&self) -> bool {
+        self.columns
     }
 
     /// The content, through gzip if the first bytes say so.
@@ -120,7 +127,7 @@ pub fn fingerprint(path: &Path) -> io::Result<Fingerprint> {
 
 /// The content of a regular file whose fingerprint is of no interest.
 pub fn open(path: &Path) -> Result<Box<dyn Read>> {
-    let InputFile { file, gzip } = InputFile::open(path)?;
+    let InputFile { file, gzip, .. } = InputFile::open(path)?;
     Ok(Box::new(decoded(file.file, gzip)))
 }
 

@@ -116,7 +116,7 @@ mod tests {
     fn bytes_become_rows() {
         let file = [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 255];
         let table = read(&file[..], "x", &Rules::default()).unwrap();
-        assert_eq!((table.width(), table.cells), (2, vec![1.0, 2.0, 3.0, 255.0]));
+        assert_eq!((table.width(), table.cells), (2, vec![1.0, 2.0, 3.0, 255.0].into()));
         let one = Rules { rows: Some(1), ..Rules::default() };
         assert_eq!(read(&file[..], "x", &one).unwrap().rows(), 1);
     }
@@ -126,7 +126,7 @@ mod tests {
         let file = [0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6];
         let rules = Rules { columns: Some(vec!["x3".into(), "1".into()]), ..Rules::default() };
         let table = read(&file[..], "x", &rules).unwrap();
-        assert_eq!((table.rows(), table.cells), (2, vec![1.0, 3.0, 4.0, 6.0]));
+        assert_eq!((table.rows(), table.cells), (2, vec![1.0, 3.0, 4.0, 6.0].into()));
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         let names = |names: &[&str]| Some(names.iter().map(|n| n.to_string()).collect());
         let rules = Rules { names: names(&["label"]), labels: vec!["label".into()], ..Rules::default() };
         let table = read(&file[..], "x", &rules).unwrap();
-        assert_eq!((&table.names[0][..], table.cells), ("label", vec![0.0, 1.0, 0.0]));
+        assert_eq!((&table.names[0][..], table.cells), ("label", vec![0.0, 1.0, 0.0].into()));
         assert!(matches!(&table.kinds[0], Kind::Levels(l) if l.names() == ["7", "2"]));
         let two = Rules { names: names(&["a", "b"]), ..Rules::default() };
         let error = read(&file[..], "x", &two).unwrap_err().to_string();

@@ -59,11 +59,13 @@ fn available(meminfo: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// Bytes of address space that a process has taken, and those of them that are in memory: /proc/self/statm, in pages.
+/// Bytes of address space that a process has taken, and those of them that are in memory and not pages of files, which the system
+/// takes back when it needs them: /proc/self/statm, in pages.
 fn used(statm: &str) -> Option<(u64, u64)> {
     const PAGE: u64 = 4096;
     let mut pages = statm.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
-    Some((pages.next()?? * PAGE, pages.next()?? * PAGE))
+    let (mapped, resident, of_files) = (pages.next()??, pages.next()??, pages.next()??);
+    Some((mapped * PAGE, resident.saturating_sub(of_files) * PAGE))
 }
 
 /// The soft limit on the address space in /proc/self/limits, if there is one.
@@ -88,7 +90,17 @@ fn groups(cgroup: &str, root: &Path) -> Option<u64> {
         };
         let own = top.join(path.trim_start_matches('/'));
         let folders = own.ancestors().take_while(|folder| folder.starts_with(&top));
-        folders.filter_map(|f| Some(number(f, limit)?.saturating_sub(number(f, usage).unwrap_or(0)))).min()
+        // Pages of files count as used, and are free for the asking.
+        let cached = |folder: &Path| -> u64 {
+            let stat = read_to_string(folder.join("memory.stat")).unwrap_or_default();
+            let of = |line: &str| {
+                let (name, bytes) = line.split_once(' ')?;
+                matches!(name, "inactive_file" | "active_file").then(|| bytes.trim().parse::<u64>().ok())?
+            };
+            stat.lines().filter_map(of).sum()
+        };
+        let used = |folder: &Path| number(folder, usage).unwrap_or(0).saturating_sub(cached(folder));
+        folders.filter_map(|f| Some(number(f, limit)?.saturating_sub(used(f)))).min()
     };
     cgroup.lines().filter_map(group).filter_map(left).min()
 }
@@ -111,7 +123,7 @@ mod tests {
                       Max address space         300000000            unlimited            bytes     \n";
         assert_eq!(address_space(limits), Some(300_000_000));
         assert_eq!(address_space(&limits.replace("300000000", "unlimited")), None);
-        assert_eq!(used("2 1 0 0 0 0 0\n"), Some((8192, 4096)));
+        assert_eq!(used("9 3 2 0 0 0 0\n"), Some((36_864, 4096)));
     }
 
     #[test]
@@ -124,10 +136,11 @@ mod tests {
         };
         write("a/memory.max", "1000\n");
         write("a/memory.current", "300\n");
+        write("a/memory.stat", "anon 200\ninactive_file 60\nactive_file 40\n");
         write("a/b/memory.max", "max\n");
         write("memory/c/memory.limit_in_bytes", "600\n");
         write("memory/c/memory.usage_in_bytes", "500\n");
-        assert_eq!(groups("0::/a/b\n", folder.path()), Some(700));
+        assert_eq!(groups("0::/a/b\n", folder.path()), Some(800));
         assert_eq!(groups("0::/a/b\n5:cpu,memory:/c\n", folder.path()), Some(100));
         assert_eq!(groups("0::/\n", folder.path()), None);
     }

@@ -3,6 +3,7 @@
 mod arff;
 pub mod blocks;
 pub mod collapse;
+pub mod columns;
 mod decimal;
 pub mod design;
 pub mod files;
@@ -244,7 +245,8 @@ pub fn read(
 ) -> crate::error::Result<(table::Table, files::Fingerprint)> {
     let shown = path.display().to_string();
     let mut file = files::InputFile::open(path)?;
-    let table = match format {
+    let table = match if file.is_columns() { Format::Columns } else { format } {
+        Format::Columns => columns::read(file.content(), &shown, rules),
         Format::Idx => idx::read(file.content(), &shown, rules),
         Format::Text => text::read(file.content(), &shown, rules),
     }?;
@@ -252,9 +254,10 @@ pub fn read(
     Ok((table, file.fingerprint().map_err(fail)?))
 }
 
-/// Text of any syntax, or IDX.
+/// Text of any syntax, IDX, or columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Text,
     Idx,
+    Columns,
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Axis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +13,12 @@ use super::formula::Formula;
 use super::memory;
 use super::preparation::{Column, InputColumn, Preparation, Target, VERSION};
 use super::table::{Kind, Levels, Table};
-use super::{Dataset, ResponseNames};
+use super::text::SHARE;
+use super::{Dataset, ResponseNames, Rows};
 use crate::config::printable;
 use crate::error::{Error, Result};
 use crate::expression::Fault;
+use crate::storage::{self, Buffer, Place};
 
 /// Which levels of a categorical column get a dummy column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -119,6 +121,8 @@ pub struct Recipe {
     pub divide: Option<f64>,
     /// What the columns become, where it is not one or its dummies each.
     pub formula: Option<Formula>,
+    /// Where rows are to be that become more than their tables; left out: in memory as long as that is large enough.
+    pub place: Option<Place>,
 }
 
 impl Recipe {
@@ -217,7 +221,7 @@ impl Notes {
 /// Rows with dummies and target, missing numbers still NaN: what is split and then standardised.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    x: Array2<f64>,
+    x: Rows,
     y: Option<Array1<f64>>,
     event: Option<Array1<f64>>,
     offset: Option<Array1<f64>>,
@@ -282,7 +286,7 @@ impl Source {
 
 impl Frame {
     pub fn n(&self) -> usize {
-        self.x.nrows()
+        self.x.n()
     }
 
     pub fn columns(&self) -> &[String] {
@@ -300,7 +304,7 @@ impl Frame {
 
     fn select(&self, rows: &[usize]) -> Frame {
         Frame {
-            x: self.x.select(Axis(0), rows),
+            x: self.x.select(rows),
             y: self.y.as_ref().map(|y| y.select(Axis(0), rows)),
             event: self.event.as_ref().map(|event| event.select(Axis(0), rows)),
             offset: self.offset.as_ref().map(|offset| offset.select(Axis(0), rows)),
@@ -342,17 +346,21 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
     layout.check(&train)?;
     // What the tables hold is free again when the frames are made.
     let (rows, held) = test.as_ref().map_or((0, 0), |test| (test.rows(), test.cells.len()));
-    layout.fits(kept.len() + rows, memory::room().saturating_add(train.cells.len() + held))?;
+    let room = memory::room().saturating_add(train.cells.len() + held);
+    let wider = layout.place((kept.len() + rows).saturating_mul(layout.columns.len()), room, &train, recipe);
+    if wider == Place::Memory {
+        layout.fits(kept.len() + rows, room)?;
+    }
     let test = test.map(|t| align(&train, t, &layout, recipe)).transpose()?;
     let test = test
         .map(|t| {
             let kept = layout.chosen.of_test_rows().kept(&t, recipe, &mut notes)?;
-            frame(t, &kept, &layout, recipe)
+            frame(t, &kept, &layout, wider, recipe)
         })
         .transpose()?;
     let design = layout.chosen.design(&train, &kept)?;
     let origin = Arc::new(layout.origin(&train, recipe));
-    let train = Frame { design, origin, ..frame(train, &kept, &layout, recipe)? };
+    let train = Frame { design, origin, ..frame(train, &kept, &layout, wider, recipe)? };
     (notes.levels, notes.columns) = (layout.levels, layout.columns);
     Ok((train, test, notes))
 }
@@ -667,6 +675,17 @@ impl Layout {
         )))
     }
 
+    /// Where so many cells are to be, with room in memory for so many.
+    fn place(&self, cells: usize, room: usize, table: &Table, recipe: &Recipe) -> Place {
+        let stays = self.columns.len() <= table.width();
+        match recipe.place {
+            Some(place) => place,
+            None if stays || table.cells.place() == Place::File => table.cells.place(),
+            None if cells > room / SHARE && storage::check().is_ok() => Place::File,
+            None => Place::Memory,
+        }
+    }
+
     /// That so many rows fit twice into a memory with room for so many cells: the data, and their layout for the kernels.
     fn fits(&self, rows: usize, room: usize) -> Result<()> {
         let d = self.columns.len();
@@ -748,8 +767,11 @@ fn padded(test: Table, train: &Table, design: &DesignColumns<usize>) -> Table {
         return test;
     }
     let pad = vec![f64::NAN; absent.len()];
-    let cells =
-        test.cells.chunks_exact(test.width()).flat_map(|row| row.iter().chain(&pad)).copied().collect();
+    let mut cells = Buffer::sized(test.cells.place(), test.rows * (test.width() + pad.len()));
+    test.cells.chunks_exact(test.width()).for_each(|row| {
+        cells.extend_from_slice(row);
+        cells.extend_from_slice(&pad);
+    });
     let names: Vec<String> = absent.iter().map(|&j| train.names[j].clone()).collect();
     let mut wider = Table { cells, ..test };
     wider.places.extend((0..names.len()).map(|k| wider.header.width() + k));
@@ -761,7 +783,7 @@ fn padded(test: Table, train: &Table, design: &DesignColumns<usize>) -> Table {
 
 /// The kept rows of a table. Where columns do not become more, the cells stay where they are in memory: a table may be
 /// as large as there is room for.
-fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Result<Frame> {
+fn frame(table: Table, kept: &[usize], layout: &Layout, wider: Place, recipe: &Recipe) -> Result<Frame> {
     let y = layout.chosen.target.map(|t| responses(&table, t, recipe)).transpose()?;
     let (width, d) = (table.width(), layout.sources.len());
     let scale = 1.0 / recipe.divide.unwrap_or(1.0);
@@ -789,13 +811,24 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, recipe: &Recipe) -> Resu
         cells.truncate(kept.len() * d);
         cells.shrink_to_fit();
     } else {
-        let row = |i: &usize| &cells[i * width..][..width];
-        let mut wider = Vec::with_capacity(kept.len() * d);
-        kept.iter().map(row).for_each(|row| wider.extend((0..d).map(|c| cell(row, c))));
+        let mut wider = Buffer::new(wider);
+        wider.try_reserve(kept.len() * d).map_err(|why| {
+            Error::input(format!(
+                "no room for {} rows x {d} columns, {}: {why}",
+                kept.len(),
+                memory::shown(kept.len() * d)
+            ))
+        })?;
+        let mut made = vec![0.0; d];
+        for &i in kept {
+            let row = &cells[i * width..][..width];
+            made.iter_mut().enumerate().for_each(|(c, made)| *made = cell(row, c));
+            wider.extend_from_slice(&made);
+        }
         cells = wider;
     }
     Ok(Frame {
-        x: Array2::from_shape_vec((kept.len(), d), cells).expect("every row has every cell"),
+        x: Rows::new(cells, kept.len(), d),
         y: y.map(|y| kept.iter().map(|&i| y[i]).collect()),
         event,
         offset,
@@ -951,11 +984,11 @@ impl Frame {
         let weights = self.design.weights();
         let mut sizes = vec![0.0f64; d];
         self.x
-            .outer_iter()
+            .iter()
             .for_each(|row| sizes.iter_mut().zip(row).for_each(|(size, v)| *size = size.max(v.abs())));
         let units: Vec<f64> = sizes.into_iter().map(unit).collect();
         let known = |row: &mut dyn FnMut(usize, f64, f64)| {
-            for (i, cells) in self.x.outer_iter().enumerate() {
+            for (i, cells) in self.x.iter().enumerate() {
                 let c = weights.map_or(1.0, |c| c[i]);
                 cells.iter().enumerate().filter(|(_, v)| !v.is_nan()).for_each(|(j, &v)| row(j, c, v));
             }
@@ -986,7 +1019,7 @@ impl Frame {
 
     /// That there is a mean for every cell that is missing; `whose` rows it is of.
     fn check_known(&self, scales: &[Scale], whose: &str) -> Result<()> {
-        let unknown = |j: &usize| scales[*j].known == 0.0 && self.x.column(*j).iter().any(|v| v.is_nan());
+        let unknown = |j: &usize| scales[*j].known == 0.0 && self.x.column(*j).any(f64::is_nan);
         match (0..scales.len()).find(unknown) {
             Some(j) => Err(Error::input(format!(
                 "column \"{}\" has no value in any {whose} row, and so no mean to impute; leave it out of `data.columns`",
@@ -997,8 +1030,8 @@ impl Frame {
     }
 
     fn scaled(mut self, scales: &[Scale], kept: &[usize]) -> Dataset {
-        if scales.iter().any(|s| s.standardise) || self.x.iter().any(|v| v.is_nan()) {
-            for mut row in self.x.outer_iter_mut() {
+        if scales.iter().any(|s| s.standardise) || self.x.whole().iter().any(|v| v.is_nan()) {
+            for mut row in self.x.whole_mut().outer_iter_mut() {
                 for (v, scale) in row.iter_mut().zip(scales) {
                     let known = if v.is_nan() { scale.mean } else { *v };
                     *v = match (scale.standardise, scale.sd > 0.0) {
@@ -1018,7 +1051,7 @@ impl Frame {
                 .with_response_names(self.response);
         }
         let columns = kept.iter().map(|&j| self.columns[j].clone()).collect();
-        let x = self.x.select(Axis(1), kept);
+        let x = self.x.columns(kept);
         Dataset::new(x, self.y, columns)
             .with_design(self.design)
             .with_event(self.event)
@@ -1056,7 +1089,7 @@ mod tests {
         let text = "a,c,y\n1,z,1\n2,x,0\n3,y,1\n";
         let (frame, _, notes) = frames(table(text), None, &recipe()).unwrap();
         assert_eq!(frame.columns, ["a", "c_y", "c_z"]);
-        assert_eq!(frame.x, ndarray::array![[1.0, 0.0, 1.0], [2.0, 0.0, 0.0], [3.0, 1.0, 0.0]]);
+        assert_eq!(frame.x.whole(), ndarray::array![[1.0, 0.0, 1.0], [2.0, 0.0, 0.0], [3.0, 1.0, 0.0]]);
         assert_eq!(frame.y.unwrap().to_vec(), [1.0, 0.0, 1.0]);
         assert_eq!(notes.levels, [("c".to_owned(), ["x", "y", "z"].map(String::from).to_vec())]);
         let all = Recipe { dummies: Dummies::KeepAll, ..recipe() };
@@ -1192,7 +1225,7 @@ mod tests {
             frames(train, Some(test), &recipe).map(|(_, test, _)| test.unwrap().x)
         };
         assert!(with(Unseen::Error).unwrap_err().to_string().contains("level \"w\" of column \"c\""));
-        assert_eq!(with(Unseen::Zero).unwrap(), ndarray::array![[1.0, 0.0], [2.0, 1.0]]);
+        assert_eq!(with(Unseen::Zero).unwrap().whole(), ndarray::array![[1.0, 0.0], [2.0, 1.0]]);
     }
 
     /// Codes of levels are no numbers, nor numbers codes.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
+use crate::storage::{Buffer, Place};
 
 /// A file with more columns is refused: a column costs a few hundred bytes before it has a cell.
 pub const MOST_COLUMNS: usize = 1 << 20;
@@ -104,7 +105,7 @@ impl Header {
 pub struct Table {
     pub names: Vec<String>,
     pub kinds: Vec<Kind>,
-    pub cells: Vec<f64>,
+    pub cells: Buffer<f64>,
     /// There may be rows without a cell: those of a file none of whose columns is used.
     pub rows: usize,
     /// All columns of the file, and the places of the used ones among them.
@@ -117,6 +118,11 @@ impl Table {
     pub fn new(header: Header, places: Vec<usize>) -> Table {
         let names = places.iter().map(|&j| header.names[j].clone()).collect();
         Table { names, kinds: vec![Kind::Number; places.len()], header, places, ..Table::default() }
+    }
+
+    /// With its cells there; before there are any.
+    pub fn placed(self, place: Place) -> Table {
+        Table { cells: Buffer::new(place), ..self }
     }
 
     pub fn width(&self) -> usize {
@@ -150,8 +156,12 @@ impl Table {
             return None;
         }
         let width = self.width();
-        let cells =
-            self.cells.chunks_exact(width).flat_map(|row| order.iter().map(move |&j| row[j])).collect();
+        let mut cells = Buffer::sized(self.cells.place(), self.cells.len());
+        let mut moved = vec![0.0; width];
+        for row in self.cells.chunks_exact(width) {
+            moved.iter_mut().zip(&order).for_each(|(cell, &j)| *cell = row[j]);
+            cells.extend_from_slice(&moved);
+        }
         let kinds = order.iter().map(|&j| self.kinds[j].clone()).collect();
         let places = order.iter().map(|&j| self.places[j]).collect();
         Some(Table { names: names.to_vec(), kinds, cells, places, ..self })
@@ -161,11 +171,12 @@ impl Table {
     pub fn remove(&mut self, name: &str) {
         let Some(gone) = self.names.iter().position(|n| n == name) else { return };
         let width = self.width();
-        let mut at = 0;
-        self.cells.retain(|_| {
-            at += 1;
-            (at - 1) % width != gone
-        });
+        let mut to = 0;
+        for from in (0..self.cells.len()).filter(|at| at % width != gone) {
+            self.cells[to] = self.cells[from];
+            to += 1;
+        }
+        self.cells.truncate(to);
         self.names.remove(gone);
         self.kinds.remove(gone);
         self.places.remove(gone);
@@ -225,7 +236,7 @@ impl Table {
         if self.cells.is_empty() {
             self.cells = other.cells;
         } else {
-            self.cells.append(&mut other.cells);
+            self.cells.extend_from_slice(&other.cells);
         }
         Ok(())
     }

@@ -11,11 +11,15 @@ use super::table::{Header, Kind, Levels, Table};
 use super::{decimal, memory};
 use crate::config::printable;
 use crate::error::{Error, Result};
+use crate::storage::Place;
 
 /// So many bad cells are listed; all are counted.
 const LISTED: usize = 10;
 /// With `categorical = "auto"`, a column is categorical if one of so many first cells is not a number.
-const LOOKED_AT: usize = 100;
+pub(super) const LOOKED_AT: usize = 100;
+
+/// A table that takes more than one in so many parts of the free memory goes to a file: what is prepared of it takes about two more.
+pub(super) const SHARE: usize = 4;
 
 /// How to read text.
 #[derive(Clone, Debug)]
@@ -50,6 +54,8 @@ pub struct Rules {
     pub comma: bool,
     /// Read no more rows than this.
     pub rows: Option<usize>,
+    /// Where the table is to be; left out: in memory as long as that is large enough.
+    pub place: Option<Place>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +91,7 @@ impl Default for Rules {
             strip: String::new(),
             comma: false,
             rows: None,
+            place: None,
         }
     }
 }
@@ -92,9 +99,10 @@ impl Default for Rules {
 impl Rules {
     /// The columns to read of a file with this header, in its order.
     pub(super) fn used(&self, header: Header) -> Result<Table> {
+        let place = self.place.unwrap_or_default();
         let Some(columns) = &self.columns else {
             let all = (0..header.width()).collect();
-            return Ok(Table::new(header, all));
+            return Ok(Table::new(header, all).placed(place));
         };
         let needed = columns.iter().chain(&self.labels).chain(&self.beside).map(|name| header.find(name));
         let mut places = needed.collect::<Result<Vec<usize>>>()?;
@@ -102,7 +110,7 @@ impl Rules {
         places.extend(optional.filter_map(|name| header.find(name).ok()));
         places.sort_unstable();
         places.dedup();
-        Ok(Table::new(header, places))
+        Ok(Table::new(header, places).placed(place))
     }
 }
 
@@ -134,18 +142,22 @@ pub(super) struct Reader<'a, R: Read> {
 }
 
 /// A table in the making, with what is wrong so far.
-struct Builder {
-    table: Table,
+pub(super) struct Builder {
+    pub(super) table: Table,
     missing: Vec<Vec<u8>>,
     strip: Vec<u8>,
-    comma: bool,
+    pub(super) comma: bool,
     /// Places of the columns that `strip` is for.
     labels: Vec<usize>,
     /// The only texts that a column may have, where the file declares them.
     declared: Vec<Option<HashSet<Vec<u8>>>>,
     /// So many cells fit into memory.
     room: usize,
-    file: String,
+    /// The table may leave the memory for a file.
+    may_move: bool,
+    pub(super) file: String,
+    /// Rows have numbers, and no lines.
+    by_rows: bool,
     bad: Vec<String>,
     bad_count: usize,
 }
@@ -234,8 +246,7 @@ impl Builder {
         let Builder { table, missing, strip, comma, labels, .. } = self;
         let pieces = Rows { table, missing, strip, comma: *comma, labels, separator, comment }.parse(text)?;
         let cells = pieces.iter().map(|piece| piece.cells.len()).sum::<usize>();
-        let fits = self.table.cells.len() + cells <= self.room && self.table.cells.try_reserve(cells).is_ok();
-        fits.then_some(pieces)
+        self.has_room(cells).then_some(pieces)
     }
 
     fn append(&mut self, piece: Piece) {
@@ -243,24 +254,57 @@ impl Builder {
         self.table.rows += piece.rows;
     }
 
+    /// For rows that are no lines of text, of a table with these columns.
+    pub(super) fn of_rows(file: &str, rules: &Rules, header: Header, comma: bool) -> Result<Builder> {
+        let mut builder = Builder { by_rows: true, comma, ..Builder::new(file, rules) };
+        let width = header.width();
+        let header = match &rules.names {
+            Some(names) if names.len() == width && header.numbered => Header::named(names.clone()),
+            Some(names) if names.len() != width => return Err(builder.names_differ(width, names.len())),
+            Some(_) => {
+                let message = "the file has names for its columns: leave `data.names` out";
+                return Err(Error::input(format!("{}: {message}", builder.file)));
+            }
+            None => header,
+        };
+        builder.use_columns(rules, header)?;
+        Ok(builder)
+    }
+
+    fn names_differ(&self, width: usize, given: usize) -> Error {
+        let message = format!("{}: {width} cells a row, and `data.names` has {given} names", self.file);
+        Error::input(message)
+    }
+
+    /// Whether so many more cells fit where the table is. One that would take much of the memory goes to a file, if it may.
+    pub(super) fn has_room(&mut self, more: usize) -> bool {
+        let cells = self.table.cells.len().saturating_add(more);
+        if self.table.cells.place() == Place::File {
+            return self.table.cells.try_reserve(more).is_ok();
+        }
+        if self.may_move && cells > self.room / SHARE {
+            // Without a place for files the table stays where it is.
+            self.may_move = false;
+            if self.table.cells.move_to_file().is_ok() {
+                return self.has_room(more);
+            }
+        }
+        cells <= self.room && self.table.cells.try_reserve(more).is_ok()
+    }
+
+    pub(super) fn is_label(&self, j: usize) -> bool {
+        self.labels.contains(&j)
+    }
+
     /// Names from the config, the first line or thin air; true if the first line was a header.
     fn name_columns(&mut self, rules: &Rules, record: &Record) -> Result<bool> {
-        let is_header =
-            rules.header.unwrap_or_else(|| rules.names.is_none() && looks_like_header(record, rules));
         let width = record.len();
-        let header = match &rules.names {
-            Some(names) if names.len() == width => Header::named(names.clone()),
-            Some(names) => {
-                let message = format!(
-                    "{}: {} cells a row, and `data.names` has {} names",
-                    self.file,
-                    width,
-                    names.len()
-                );
-                return Err(Error::input(message));
+        let (header, is_header) = match &rules.names {
+            Some(names) if names.len() == width => {
+                (Header::named(names.clone()), rules.header.unwrap_or(false))
             }
-            None if is_header => Header::named(self.header(record)?),
-            None => Header::numbered(width),
+            Some(names) => return Err(self.names_differ(width, names.len())),
+            None => header_of(record, rules, &self.file)?,
         };
         self.use_columns(rules, header)?;
         Ok(is_header)
@@ -270,24 +314,6 @@ impl Builder {
         self.table = rules.used(header).map_err(|e| self.in_file(e))?;
         self.declared = vec![None; self.table.width()];
         Ok(())
-    }
-
-    fn header(&self, record: &Record) -> Result<Vec<String>> {
-        let at = |j: usize, what: String| Error::input(format!("{}:1: column {}: {what}", self.file, j + 1));
-        let mut places: HashMap<String, usize> = HashMap::new();
-        let mut names: Vec<String> = Vec::new();
-        for (j, cell) in record.iter().enumerate() {
-            let name = std::str::from_utf8(cell).map_err(|_| at(j, "its name is not valid UTF-8".into()))?;
-            if name.is_empty() || name.contains('\0') {
-                return Err(at(j, "it has no name".into()));
-            }
-            if let Some(twin) = places.insert(printable(name), j) {
-                let message = format!("the name \"{}\" is that of column {} too", printable(name), twin + 1);
-                return Err(at(j, message));
-            }
-            names.push(name.to_owned());
-        }
-        Ok(names)
     }
 
     fn settle(&mut self, rules: &Rules, looked_at: &mut Vec<(u64, Vec<Vec<u8>>)>) -> Result<()> {
@@ -325,14 +351,16 @@ impl Builder {
             labels: Vec::new(),
             declared: Vec::new(),
             room: memory::room(),
+            may_move: rules.place.is_none(),
             file: printable(file),
+            by_rows: false,
             bad: Vec::new(),
             bad_count: 0,
         }
     }
 
     /// Which columns hold levels: those the config says, or those that look it.
-    fn settle_kinds(&mut self, rules: &Rules, first: &[(u64, Vec<Vec<u8>>)]) -> Result<()> {
+    pub(super) fn settle_kinds(&mut self, rules: &Rules, first: &[(u64, Vec<Vec<u8>>)]) -> Result<()> {
         let texts: HashSet<usize> = match &rules.categorical {
             Categorical::Columns(columns) => {
                 let places = columns.iter().map(|c| self.table.header.find(c)).collect::<Result<_>>();
@@ -372,7 +400,7 @@ impl Builder {
         self.missing.iter().any(|m| m == cell)
     }
 
-    fn value(&mut self, j: usize, cell: &[u8]) -> std::result::Result<f64, &'static str> {
+    pub(super) fn value(&mut self, j: usize, cell: &[u8]) -> std::result::Result<f64, &'static str> {
         if self.is_missing(cell) {
             return Ok(f64::NAN);
         }
@@ -397,13 +425,18 @@ impl Builder {
         }
     }
 
-    fn place(&self, line: u64, j: usize, cell: &[u8], why: &str) -> String {
+    pub(super) fn place(&self, line: u64, j: usize, cell: &[u8], why: &str) -> String {
         let text = clip(&printable(&String::from_utf8_lossy(cell)));
         let name = printable(&self.table.names[j]);
-        format!("{}:{line}: column \"{name}\" ({}): \"{text}\" {why}", self.file, self.table.places[j] + 1)
+        format!("{}: column \"{name}\" ({}): \"{text}\" {why}", self.at(line), self.table.places[j] + 1)
     }
 
-    fn refuse(&mut self, message: String) {
+    /// A line of the file, or a row of it.
+    fn at(&self, line: u64) -> String {
+        if self.by_rows { format!("{}: row {line}", self.file) } else { format!("{}:{line}", self.file) }
+    }
+
+    pub(super) fn refuse(&mut self, message: String) {
         self.bad_count += 1;
         if self.bad.len() < LISTED {
             self.bad.push(message);
@@ -412,23 +445,22 @@ impl Builder {
 
     /// Whether there is no room for another row.
     fn is_full(&mut self) -> bool {
-        let width = self.table.width();
-        self.table.cells.len() > self.room || self.table.cells.try_reserve(width).is_err()
+        !self.has_room(self.table.width())
     }
 
     /// What has been read fills the memory, and there is more.
-    fn too_large(&self, line: u64) -> Error {
+    pub(super) fn too_large(&self, line: u64) -> Error {
         Error::input(format!(
-            "{}:{line}: {} rows x {} columns are all that fits into the free memory, {}; `data.columns` says which columns \
+            "{}: {} rows x {} columns are all that fits into the free memory, {}; `data.columns` says which columns \
              to read, `data.rows` how many rows",
-            self.file,
+            self.at(line),
             self.table.rows(),
             self.table.width(),
             memory::shown(self.room)
         ))
     }
 
-    fn finish(self) -> Result<Table> {
+    pub(super) fn finish(self) -> Result<Table> {
         if self.bad_count > 0 {
             let mut message = self.bad.join("\n");
             if self.bad_count > self.bad.len() {
@@ -441,6 +473,32 @@ impl Builder {
         }
         Ok(self.table)
     }
+}
+
+/// Names of the columns by the first record, or numbers; and whether it has names.
+pub(super) fn header_of(record: &Record, rules: &Rules, file: &str) -> Result<(Header, bool)> {
+    match rules.header.unwrap_or_else(|| looks_like_header(record, rules)) {
+        true => Ok((Header::named(names_in(record, file)?), true)),
+        false => Ok((Header::numbered(record.len()), false)),
+    }
+}
+
+fn names_in(record: &Record, file: &str) -> Result<Vec<String>> {
+    let at = |j: usize, what: String| Error::input(format!("{file}:1: column {}: {what}", j + 1));
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut names: Vec<String> = Vec::new();
+    for (j, cell) in record.iter().enumerate() {
+        let name = std::str::from_utf8(cell).map_err(|_| at(j, "its name is not valid UTF-8".into()))?;
+        if name.is_empty() || name.contains('\0') {
+            return Err(at(j, "it has no name".into()));
+        }
+        if let Some(twin) = places.insert(printable(name), j) {
+            let message = format!("the name \"{}\" is that of column {} too", printable(name), twin + 1);
+            return Err(at(j, message));
+        }
+        names.push(name.to_owned());
+    }
+    Ok(names)
 }
 
 /// A first line with a cell that no one would take for a number, good or bad.
@@ -512,7 +570,7 @@ mod tests {
     }
 
     fn values(text: &[u8]) -> Vec<f64> {
-        parse(text, Rules::default()).unwrap().cells
+        parse(text, Rules::default()).unwrap().cells.to_vec()
     }
 
     fn error(text: &[u8]) -> String {
@@ -632,7 +690,7 @@ mod tests {
             ..Rules::default()
         };
         let table = parse(b"junk\n1,2\n3,4\n", rules).unwrap();
-        assert_eq!((table.names, table.cells), (vec!["a".to_owned(), "b".to_owned()], vec![1.0, 2.0]));
+        assert_eq!((table.names, table.cells), (vec!["a".to_owned(), "b".to_owned()], vec![1.0, 2.0].into()));
     }
 
     #[test]

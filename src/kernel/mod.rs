@@ -25,6 +25,8 @@ mod vector;
 
 use ndarray::ArrayView2;
 
+use crate::storage::{Buffer, Place};
+
 pub use level::{Level, Simd, available};
 pub use vector::{Arithmetic, LANES, Lanes, Line, SINGLES, Scalar};
 
@@ -72,14 +74,21 @@ use dispatch;
 
 /// Rows in groups of eight doubles or sixteen singles, column after column within a group, so that the rows of a group are
 /// worked on in step. The last group is filled up with the last row; whoever weighs the rows gives those weight 0.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Panel<T = f64, const L: usize = LANES> {
-    groups: Vec<Line<T, L>>,
+    groups: Buffer<Line<T, L>>,
     n: usize,
     d: usize,
     /// The middle of each column, and half of its range.
     centre: Vec<f64>,
     reach: Vec<f64>,
+}
+
+impl<T: Copy, const L: usize> Clone for Panel<T, L> {
+    fn clone(&self) -> Self {
+        let Panel { groups, n, d, centre, reach } = self;
+        Panel { groups: groups.clone(), n: *n, d: *d, centre: centre.clone(), reach: reach.clone() }
+    }
 }
 
 impl<T: Scalar<L>, const L: usize> Panel<T, L> {
@@ -89,8 +98,13 @@ impl<T: Scalar<L>, const L: usize> Panel<T, L> {
 
     /// With so many columns of ones after those of `x`: one is an intercept.
     pub fn with_ones(x: ArrayView2<f64>, ones: usize) -> Self {
+        Panel::placed(x, ones, Place::Memory)
+    }
+
+    /// The same, there.
+    pub fn placed(x: ArrayView2<f64>, ones: usize, place: Place) -> Self {
         let (n, d) = (x.nrows(), x.ncols() + ones);
-        let mut groups = vec![Line([T::of(1.0); L]); n.div_ceil(L) * d];
+        let mut groups = Buffer::filled(place, n.div_ceil(L) * d, Line([T::of(1.0); L]));
         for i in 0..n.next_multiple_of(L) {
             for (j, &value) in x.row(i.min(n - 1)).iter().enumerate() {
                 groups[(i / L) * d + j][i % L] = T::of(value);

@@ -146,7 +146,7 @@ mod tests {
     fn table(header: &str, rows: &[&[f64]]) -> Table {
         let names: Vec<String> = header.split(',').map(str::to_owned).collect();
         let table = Table::new(Header::named(names.clone()), (0..names.len()).collect());
-        Table { rows: rows.len(), cells: rows.concat(), ..table }
+        Table { rows: rows.len(), cells: rows.concat().into(), ..table }
     }
 
     #[test]

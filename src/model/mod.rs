@@ -348,6 +348,17 @@ pub trait Model: Send + Sync {
         searches.iter().map(|s| self.minimise(s.f, &s.start)).collect()
     }
 
+    /// Numbers that layouts of these rows take beside the rows, once there are draws.
+    fn layouts(&self, rows: &Dataset) -> f64 {
+        (rows.n() * rows.d()) as f64
+    }
+
+    /// Numbers that so many draws in step need, weights and all.
+    fn working(&self, rows: &Dataset, draws: usize) -> f64 {
+        let vectors = if rows.y.is_some() { 5 } else { 1 };
+        (draws * vectors) as f64 * rows.n() as f64
+    }
+
     /// How many draws the model likes to have in a block.
     fn block_size(&self) -> usize {
         1

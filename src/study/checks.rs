@@ -1,6 +1,7 @@
 //! Everything that can be said of an experiment without reading a file or building a model.
 
 use crate::config::{Count, Document, Problem, printable, within};
+use crate::data::columns;
 use crate::data::shape::Shape;
 use crate::experiment::{Experiment, FileFormat, FixedInitConfig, PathConfig};
 use crate::method::Method;
@@ -36,6 +37,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.decimal", data.decimal.is_some()),
             ("data.split", data.split.is_some()),
             ("data.format", data.format.is_some()),
+            ("data.mapped", data.mapped.is_some()),
             ("data.target", data.target.is_some()),
             ("data.event", data.event.is_some()),
             ("data.offset", data.offset.is_some()),
@@ -123,7 +125,22 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
     if data.delimiter.as_ref().is_some_and(|d| d.len() != 1 || matches!(d.as_str(), "\"" | "\n" | "\r")) {
         say("data.delimiter", "`data.delimiter` must be one ASCII character".into());
     }
-    let text = !matches!(data.format, Some(FileFormat::Arff | FileFormat::Idx));
+    let files = || data.train.iter().chain(&data.test).flat_map(|files| files.as_slice());
+    let is_column_file = |name: &String| name.ends_with(columns::ENDING);
+    if data.format == Some(FileFormat::Columns) || files().next().is_some() && files().all(is_column_file) {
+        let keys = [
+            ("data.header", data.header.is_some()),
+            ("data.delimiter", data.delimiter.is_some()),
+            ("data.decimal", data.decimal.is_some()),
+            ("data.skip_lines", data.skip_lines.is_some()),
+            ("data.comment", data.comment.is_some()),
+        ];
+        for (key, _) in keys.iter().filter(|(_, set)| *set) {
+            let message = "says how text is read, and these are column files: it was said to `npl convert`; leave it out";
+            say(key, format!("`{key}` {message}"));
+        }
+    }
+    let text = !matches!(data.format, Some(FileFormat::Arff | FileFormat::Idx | FileFormat::Columns));
     match data.decimal.as_deref() {
         Some(",")
             if text
@@ -133,7 +150,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             let message = "`data.decimal` is a comma, and so is what separates cells: set `data.delimiter`, to \";\" for one";
             say("data.decimal", message.into());
         }
-        Some(",") if !text => {
+        Some(",") if !text && data.format != Some(FileFormat::Columns) => {
             say("data.decimal", "`data.decimal` belongs to delimited text: this format has points".into());
         }
         Some("." | ",") | None => {}

@@ -6,6 +6,7 @@ use rand::RngExt;
 
 use super::response::with_response;
 use crate::config::{Count, Document, nearest, printable, within};
+use crate::data::columns::ENDING;
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::{MadeColumn, Preparation, ReadColumn};
@@ -22,6 +23,7 @@ use crate::experiment::{
 use crate::expression::Fault;
 use crate::process::base::BaseConfig;
 use crate::rng::{Purpose, Rng, Seed};
+use crate::storage::{self, Place};
 
 /// The rows of a repeat.
 #[derive(Clone)]
@@ -98,6 +100,9 @@ impl Sources {
             let problem = document.problem(&within(&key, &fault.span), format!("`{key}`: {fault}"));
             Error::from(document.problems(vec![problem]))
         };
+        if config.mapped == Some(true) {
+            storage::check().map_err(|why| Error::input(format!("`data.mapped`: {why}")))?;
+        }
         if let Some(files) = &config.train {
             let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search);
             let train = train.map_err(|error| sources.taken_for_numbers(error, config))?;
@@ -282,6 +287,7 @@ impl Sources {
         let is_label_file = rules.names.as_deref().is_some_and(|n| n == [LABELS] || n == [FOLDS]);
         let (table, fingerprint) = match format {
             FileFormat::Idx => read(&path, Format::Idx, rules),
+            FileFormat::Columns => read(&path, Format::Columns, rules),
             _ if is_label_file => read(&path, Format::Text, rules),
             FileFormat::Csv => read(&path, Format::Text, rules),
             FileFormat::Whitespace => {
@@ -296,6 +302,11 @@ impl Sources {
     /// By a formula.
     pub fn leaves_out_the_intercept(&self) -> bool {
         self.shape.formula.as_ref().is_some_and(|formula| !formula.has_intercept())
+    }
+
+    /// Rounds are made of rows that are kept for all of them.
+    pub fn keeps_frame(&self) -> bool {
+        matches!(self.data, Source::Split(_) | Source::Resampled(..))
     }
 
     /// Names of the columns that the files became.
@@ -545,6 +556,7 @@ fn guess(name: &str) -> FileFormat {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     match name {
         n if n.ends_with(".arff") => FileFormat::Arff,
+        n if n.ends_with(ENDING) => FileFormat::Columns,
         n if n.ends_with("-ubyte") || n.ends_with(".idx") => FileFormat::Idx,
         _ => FileFormat::Csv,
     }
@@ -576,7 +588,13 @@ fn rules(config: &DataConfig, recipe: &Recipe, shape: &Shape, rows: Option<usize
         strip: config.strip.clone().unwrap_or_default(),
         comma: config.has_decimal_commas(),
         rows,
+        place: place(config),
     }
+}
+
+/// Where rows are to be, where that is said.
+fn place(config: &DataConfig) -> Option<Place> {
+    config.mapped.map(|mapped| if mapped { Place::File } else { Place::Memory })
 }
 
 /// The columns of the file that covariates are read from; `None`: all.
@@ -675,6 +693,7 @@ fn recipe(config: &DataConfig, shape: &Shape) -> Recipe {
         standardise: config.standardise,
         standardise_by: config.standardise_by,
         divide: config.divide.map(|d| d.get()),
+        place: place(config),
     }
 }
 

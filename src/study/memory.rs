@@ -1,9 +1,11 @@
 //! What a run will need of the memory, before any draw is made.
 
 use super::{Study, Trial};
+use crate::data::Dataset;
 use crate::data::memory::{bytes, most};
 use crate::error::{Error, Result};
 use crate::samples::STRIP;
+use crate::storage::Place;
 
 /// The program itself, and what else is small.
 const PROGRAM: f64 = 1e7;
@@ -57,18 +59,27 @@ impl Need {
     }
 }
 
+/// Rows and their layouts that are in memory, and responses; while they are read, the table and what it becomes.
 fn data_cells(study: &Study, trial: &Trial) -> f64 {
-    let rows = trial.train.n() + trial.test.as_ref().map_or(0, |test| test.n());
-    let width = trial.train.d() + usize::from(trial.train.y.is_some());
-    let copies = if study.experiment.data.split.is_some() { 3 } else { 2 };
-    copies as f64 * rows as f64 * width as f64
+    let (train, test) = (trial.train.as_ref(), trial.test.as_deref());
+    let in_memory = |rows: &Dataset| rows.x.place() == Place::Memory;
+    let cells = |rows: &Dataset| if in_memory(rows) { rows.n() as f64 * rows.d() as f64 } else { 0.0 };
+    let beside = |rows: &Dataset| rows.n() as f64 * if rows.y.is_some() { 1.0 } else { 0.0 };
+    let both = || std::iter::once(train).chain(test);
+    let kept: f64 = both().map(|rows| cells(rows) + beside(rows)).sum();
+    // What rounds are split from.
+    let whole = if study.sources.keeps_frame() { kept } else { 0.0 };
+    let of_train = if in_memory(train) { trial.model.layouts(train) } else { 0.0 };
+    let of_test =
+        test.filter(|test| in_memory(test)).map_or(0.0, |test| test.n() as f64 * (test.d() + 1) as f64);
+    let read = both().map(|rows| rows.rows_before() as f64 * 4.0 + cells(rows) + beside(rows)).sum();
+    (kept + whole + of_train + of_test).max(read)
 }
 
-/// Weights of the draws that are in the making; those of a regression are there by response too, in doubles and singles.
+/// Weights of the draws that are in the making, and what goes with them.
 fn weights(study: &Study, trial: &Trial, threads: usize) -> f64 {
-    let block = trial.model.block_size().min(study.draws().div_ceil(2 * threads));
-    let vectors = if trial.train.y.is_some() { 5 } else { 1 };
-    (threads * block * vectors) as f64 * trial.train.n() as f64
+    let block = trial.model.block_size().min(study.draws().div_ceil(2 * threads)).max(1);
+    threads as f64 * trial.model.working(&trial.train, block)
 }
 
 /// Numbers behind the pseudo-samples of a draw: weights, and rows where they are not those of the data.

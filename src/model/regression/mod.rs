@@ -25,7 +25,7 @@ use super::{Block, Context, Model, Response, Search, Support};
 use crate::config::{Complaint, Gamma, NonNegative, Positive, brief, complaint};
 use crate::data::Dataset;
 use crate::kernel::regression::{Partition, log_density};
-use crate::kernel::{Level, Line, Scalar};
+use crate::kernel::{LANES, Level, Line, Scalar};
 use crate::model::Joint;
 use crate::optim::lbfgs::Settings;
 use crate::optim::{Minimum, Status};
@@ -37,7 +37,7 @@ use flaws::{Observed, one_sided};
 use ground::{Ground, LARGE};
 use joint::RegressionJoint;
 use metric::Shared;
-use objective::Objective;
+use objective::{Objective, tile};
 
 /// A family of densities exp(y η − A(η) − h(y)): all that a regression knows of its response.
 pub trait Family: Partition + Sized {
@@ -422,6 +422,23 @@ impl<F: Family> Model for Regression<F> {
 
     fn block_size(&self) -> usize {
         self.block
+    }
+
+    /// Doubles, and singles of half the size.
+    fn layouts(&self, rows: &Dataset) -> f64 {
+        1.5 * rows.n() as f64 * (self.d() + 1) as f64
+    }
+
+    /// A vector for each draw, and its lanes of masses and sums; of many rows those of a tile.
+    fn working(&self, rows: &Dataset, draws: usize) -> f64 {
+        let (n, lanes) = (rows.n() as f64, draws.next_multiple_of(LANES).min(4 * LANES) as f64);
+        // Singles are half as large, and twice as many.
+        let tile = n.min(2.0 * tile(self.d() + 1) as f64);
+        if rows.n() > self.large {
+            3.0 * lanes * (tile + CHUNK as f64)
+        } else {
+            draws as f64 * n + 2.0 * lanes * n + lanes * tile
+        }
     }
 
     fn knows_offsets(&self) -> bool {

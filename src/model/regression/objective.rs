@@ -32,6 +32,11 @@ const LARGEST_SINGLE: f64 = 1e4;
 /// Cells of a tile, in groups of rows: half a megabyte.
 const TILE: usize = 8192;
 
+/// Rows of a tile in doubles.
+pub fn tile(columns: usize) -> usize {
+    TILE / columns.min(COLUMNS) * LANES
+}
+
 pub struct Objective<'a, F: Family> {
     model: &'a Regression<F>,
     data: &'a Dataset,
