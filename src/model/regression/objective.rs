@@ -614,7 +614,7 @@ mod tests {
                     || (0..19).map(|draw| prior.posterior_draw(&data, Seed(3), draw)).collect::<Vec<_>>();
                 let found = |model: &Regression<Logistic>| {
                     let draws = draws();
-                    let search = |f| Search { f, start: vec![0.1; 4] };
+                    let search = |f| Search::new(f, vec![0.1; 4]);
                     model.minimise_block(&draws.iter().map(search).collect::<Vec<_>>())
                 };
                 let (few, many) = (found(&few), found(&many));
