@@ -10,7 +10,7 @@ use npl::data::files::{InputFile, fingerprint};
 use npl::data::memory::bytes;
 use npl::data::text::Syntax;
 use npl::error::Error;
-use npl::store::{AtomicFile, refuse_result};
+use npl::store::{AtomicFile, refuse_output};
 
 use super::print;
 use super::stop::{Leaves, Minder};
@@ -28,7 +28,7 @@ pub fn convert(args: ConvertArgs) -> Result<()> {
         ))
         .into());
     }
-    refuse_result(&out)?;
+    refuse_output(&out, out.parent().unwrap_or(Path::new("")), &[&args.data])?;
     let mut input = InputFile::open(&args.data)?;
     if input.is_columns() {
         return Err(Error::input(format!("{from} is a column file already")).into());
