@@ -11,6 +11,7 @@ it is not tried again. Only the standard library is needed.
 
 import argparse
 import bisect
+import concurrent.futures
 import csv
 import json
 import os
@@ -28,11 +29,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Files, and what concerns them: a test program, and the modules of it. The quick ones come first: the first that fails is enough.
 CONCERNS = [
-    ("src/process/", [("lib", ["process::"]), ("laws", ["weights::", "measure::"]), ("laws", ["design::", "functionals::"])]),
-    ("src/store/", [("lib", ["store::"]), ("lib", ["run::"]), ("program", ["resume::"]), ("laws", ["resume::"]),
-                    ("program", ["security::", "samples::", "formats::", "relabel::", "compare::", "bad_inputs::"])]),
-    ("src/run/", [("lib", ["run::"]), ("laws", ["chunks::", "resume::"]), ("program", ["resume::"]),
-                  ("program", ["path::", "methods::", "scale::", "formats::"])]),
+    ("src/process/", [("lib", ["process::"]), ("laws", ["weights::", "measure::"]), ("laws", ["design::", "functionals::"]),
+                      ("laws", ["families::", "subsample::"])]),
+    ("src/store/", [("lib", ["store::"]), ("lib", ["run::"]), ("laws", ["resume::"]), ("program", ["resume::"]),
+                    ("program", ["security::", "samples::", "formats::", "relabel::", "compare::", "bad_inputs::", "cli::"])]),
+    ("src/run/", [("laws", ["chunks::", "resume::content", "resume::what_is_kept", "resume::parts", "resume::joined", "resume::more_draws_cost",
+                            "resume::draws_that", "resume::another"]),
+                  ("lib", ["run::"]), ("laws", ["chunks::", "resume::"]), ("program", ["folds::", "questions::", "warnings::", "cli::"]),
+                  ("program", ["resume::"]), ("program", ["path::", "methods::", "scale::", "formats::", "report::"])]),
 ]
 # Laws that need no other part of the tests than these.
 ALONE = ["support", "weights", "measure", "functionals", "chunks", "resume", "chains"]
@@ -57,6 +61,7 @@ def arguments():
     parser.add_argument("--table", type=Path, default=Path("mutants.csv"), help="where outcomes go")
     parser.add_argument("--cargo", default="cargo", help="what stands for cargo in the copy, with its arguments")
     parser.add_argument("--run", default="", help="what stands before a test program")
+    parser.add_argument("--jobs", type=int, default=1, help="so many mutants at a time, each with two threads")
     parser.add_argument("--minutes", type=float, default=1e6, help="stop after so long; the next time goes on")
     parser.add_argument("--again", action="store_true", help="try survivors of the table again")
     parser.add_argument("--one-program", action="store_true",
@@ -373,7 +378,7 @@ def main():
             print(f"{key}: {usual[key]:.1f} s", flush=True)
             if code != 0:
                 sys.exit(said[-3000:] + f"\n{key} fails before anything is broken")
-        return 5 * usual[key] + 20
+        return 5 * usual[key] + 5
 
     rows = {}
     for mutant in sample:
@@ -384,29 +389,35 @@ def main():
             rows[name] = known.get(name, dict(name=name, outcome="open", by=0))
     # All mutants against the quickest tests, then what is left against the next: in the order of the sample, of which a part is
     # a sample too.
-    ends = time.time() + 60 * args.minutes
+    ends, writing = time.time() + 60 * args.minutes, threading.Lock()
+
+    def ask(mutant, depth, most):
+        row, step = rows[mutant["name"]], mutant["steps"][depth]
+        if time.time() > ends:
+            return
+        code, _, said = run(args, programs, step, mutant["number"], most)
+        if code != 0:
+            first = re.search(r"^test (\S+) \.\.\. FAILED", said, re.M)
+            by = f"{step[0]}::{first.group(1)}" if first else f"{step[0]} {' '.join(step[1])}: exit code {code}"
+            row.update(outcome="timeout" if code == "timeout" else "killed", by=by)
+            print(f"{row['outcome']}: {row['name']} ({by[:90]})", flush=True)
+        elif depth + 1 == len(mutant["steps"]):
+            row.update(outcome="survived", by="")
+            print(f"survived: {row['name']}", flush=True)
+        else:
+            # So many of its steps it has passed.
+            row["by"] = depth + 1
+        with writing, args.table.open("w", newline="") as file:
+            table = csv.DictWriter(file, ["name", "outcome", "by"])
+            table.writeheader()
+            table.writerows(rows.values())
+
     for depth in range(max(len(mutant["steps"]) for mutant in sample)):
-        for mutant in sample:
-            row = rows[mutant["name"]]
-            if row["outcome"] != "open" or int(row["by"]) > depth or depth >= len(mutant["steps"]) or time.time() > ends:
-                continue
-            step = mutant["steps"][depth]
-            code, seconds, said = run(args, programs, step, mutant["number"], limit(step))
-            if code != 0:
-                first = re.search(r"^test (\S+) \.\.\. FAILED", said, re.M)
-                by = f"{step[0]}::{first.group(1)}" if first else f"{step[0]} {' '.join(step[1])}: exit code {code}"
-                row.update(outcome="timeout" if code == "timeout" else "killed", by=by)
-                print(f"{row['outcome']}: {row['name']} ({by[:90]})", flush=True)
-            elif depth + 1 == len(mutant["steps"]):
-                row.update(outcome="survived", by="")
-                print(f"survived: {row['name']}", flush=True)
-            else:
-                # So many of its steps it has passed.
-                row["by"] = depth + 1
-            with args.table.open("w", newline="") as file:
-                table = csv.DictWriter(file, ["name", "outcome", "by"])
-                table.writeheader()
-                table.writerows(rows.values())
+        left = [m for m in sample if rows[m["name"]]["outcome"] == "open" and int(rows[m["name"]]["by"]) <= depth < len(m["steps"])]
+        limits = [limit(m["steps"][depth]) for m in left if time.time() < ends]
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            # A fault in here is told.
+            list(pool.map(lambda pair: ask(pair[0], depth, pair[1]), zip(left, limits)))
     rows = list(rows.values())
     count = lambda outcome: sum(row["outcome"] == outcome for row in rows)
     viable = len(rows) - count("does not compile") - count("open")

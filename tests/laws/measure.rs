@@ -146,6 +146,77 @@ fn the_loss_of_a_prior_is_that_of_its_atoms_written_out() {
     assert!(count.honoured >= 100, "{count:?}");
 }
 
+/// Whether all pseudo-samples have covariates of an observed row; if there are any.
+fn on_observed_rows(f: &Measure) -> bool {
+    let among = |row: ndarray::ArrayView1<f64>| f.observed().x.iter().any(|observed| observed == row);
+    f.pseudo_part().is_some_and(|(rows, _)| rows.x.iter().all(among))
+}
+
+/// Atom by atom, as rows, as masses of rows, and by number: each has all of F, and none has a part without atoms. Pseudo-samples that are
+/// observed rows are no rows besides.
+#[test]
+fn f_is_whole_however_it_is_seen() {
+    let (mut folded, mut beside) = (0, 0);
+    for_all("", |name, trial| {
+        assert_eq!(trial.prior.alpha(), 6.0, "{name}");
+        let f = trial.prior.posterior_draw(&trial.train, trial.seed, 0);
+        let whole = |w: &mut dyn Iterator<Item = &[f64]>| {
+            let sums: Vec<f64> = w.map(|w| if w.is_empty() { f64::NAN } else { w.iter().sum() }).collect();
+            assert_close(name, sums.iter().sum(), 1.0, 1e-13);
+        };
+        whole(&mut f.parts().map(|part| part.w));
+        whole(&mut f.atoms().map(|atoms| atoms.w));
+        // By number: observed rows first, in their order, then pseudo-samples.
+        let (rows, _) = f.written_out();
+        let numbers: Vec<usize> = (0..rows.n()).rev().step_by(3).collect();
+        let gathered = f.gather(&numbers);
+        assert_eq!(gathered.n(), numbers.len(), "{name}");
+        let mut same: Vec<Vec<f64>> = numbers.iter().map(|&i| rows.x.row(i).to_vec()).collect();
+        let mut found: Vec<Vec<f64>> = (0..gathered.n()).map(|i| gathered.x.row(i).to_vec()).collect();
+        let order = |a: &Vec<f64>, b: &Vec<f64>| a.partial_cmp(b).unwrap();
+        same.sort_by(order);
+        found.sort_by(order);
+        assert_eq!(found, same, "{name}");
+        if f.parts().any(|part| part.response(0).is_none()) {
+            return;
+        }
+        let (observed, others) = f.masses();
+        let masses: Vec<_> = [Some(observed), others].into_iter().flatten().collect();
+        whole(&mut masses.iter().map(|m| &m.mass[..]));
+        let of_part = |part: npl::process::Part| -> f64 {
+            part.w.iter().enumerate().map(|(k, w)| w * part.response(k).unwrap()).sum()
+        };
+        let response: f64 = masses.iter().flat_map(|m| &m.response).sum();
+        assert_close(name, response, f.parts().map(of_part).sum(), 1e-13);
+        let own = on_observed_rows(&f);
+        assert_eq!(masses.len(), if own || f.pseudo_part().is_none() { 1 } else { 2 }, "{name}");
+        (folded, beside) = (folded + usize::from(own), beside + usize::from(!own));
+    });
+    assert!(folded >= 20 && beside >= 20, "{folded} {beside}");
+}
+
+/// Draws that share their rows are worked on in one block: those whose pseudo-samples are rows of their own share none.
+#[test]
+fn measures_share_rows_if_they_have_the_same() {
+    let (mut alike, mut unlike) = (0, 0);
+    for_all("", |name, trial| {
+        let draw = |b| trial.prior.posterior_draw(&trial.train, trial.seed, b);
+        let (f, g, plain) = (draw(0), draw(1), Measure::empirical(&trial.train));
+        let other = Measure::empirical(&trial.train);
+        assert!(plain.shares_rows_with(&other) && other.shares_rows_with(&plain), "{name}");
+        let copy = trial.train.head(trial.train.n());
+        assert!(!plain.shares_rows_with(&Measure::empirical(&copy)), "{name}");
+        if f.pseudo_part().is_none() || g.pseudo_part().is_none() {
+            return;
+        }
+        assert!(!f.shares_rows_with(&plain) && !plain.shares_rows_with(&f), "{name}");
+        let shared = f.shares_rows_with(&g);
+        assert_eq!(shared, on_observed_rows(&f) || name.contains("empirical = {"), "{name}");
+        (alike, unlike) = (alike + usize::from(shared), unlike + usize::from(!shared));
+    });
+    assert!(alike >= 20 && unlike >= 20, "{alike} {unlike}");
+}
+
 /// A prior that says y = 1 pulls the intercept: the mass of historical rows is not lost.
 #[test]
 fn historical_rows_count_in_a_regression() {

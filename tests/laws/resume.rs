@@ -3,17 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use npl::error::{Error, Result};
 use npl::run::{
-    Keeper, Kept, Options, Resumed, Run, Watch, chunk_length, identity, most_shards, resume, spans,
+    CHUNK, Keeper, Kept, Options, Resumed, Run, Watch, chunk_length, identity, most_shards, resume, spans,
 };
 use npl::samples::{NameStyle, Sample};
-use npl::store::{self, Existing, RealDisk, RunDir, Shard, Shelf};
+use npl::store::{self, Disk, Existing, Lock, Output, RealDisk, RunDir, Shard, Shelf};
 use npl::study::Study;
 use serde_json::Value;
 
@@ -137,11 +138,15 @@ fn never() -> Stop<'static> {
 
 /// Runs into a folder, going on with what is there; parts are written after every draw, or only at the end.
 fn go(text: &str, out: &Path, often: bool, watch: &mut dyn Watch) -> Result<()> {
+    go_on(Arc::new(RealDisk), text, out, often, watch)
+}
+
+fn go_on(disk: Arc<dyn Disk>, text: &str, out: &Path, often: bool, watch: &mut dyn Watch) -> Result<()> {
     let study = study(text);
     let (pool, cancel) = (pool(2), AtomicBool::new(false));
     let resolved = toml::to_string(&study.experiment).unwrap();
     let samples = &study.experiment.output.samples;
-    let folder = RunDir::open(out, samples, &resolved, study.inputs(), Existing::Continue)?;
+    let folder = RunDir::open_on(disk, out, samples, &resolved, study.inputs(), Existing::Continue)?;
     let ours = identity(&study, &resolved, Shard::WHOLE);
     let mut kept = match resume(out, Shelf::of_run(&folder), &ours, &study)? {
         Resumed::Finished => return Ok(()),
@@ -275,6 +280,227 @@ fn what_is_on_the_disk_is_a_beginning_at_any_moment() {
             go(&text, &shot, false, &mut never()).unwrap();
             same(&format!("{name}, {}", shot.display()), &shot, &expected);
         }
+    }
+}
+
+/// Parts that are on the disk at each draw.
+fn parts_at_draws(text: &str, often: bool) -> Vec<usize> {
+    let folder = tempdir().unwrap();
+    let shelf = folder.path().join(".npl-chunks/1-of-1");
+    let mut found = Vec::new();
+    let mut look = || {
+        let entries = fs::read_dir(&shelf).into_iter().flatten().flatten();
+        found.push(entries.filter(|entry| part(&entry.path())).count());
+    };
+    go(text, folder.path(), often, &mut Stop { left: usize::MAX, look: Some(&mut look) }).unwrap();
+    found
+}
+
+/// A part for each draw, or none before the end, as is asked; but memory never has more than 32 MB that is not on the disk: here
+/// a draw is 16,000 numbers, and a chunk 4 MB.
+#[test]
+fn parts_are_written_when_they_are_due_or_large() {
+    let often = parts_at_draws(MEAN, true);
+    assert!((0..100).all(|draw| often[draw] + 1 >= draw && often[draw] <= draw + 1), "{often:?}");
+    let never = parts_at_draws(MEAN, false);
+    assert_eq!(never, [0; 100]);
+    let zeros = "0.0, ".repeat(16_000);
+    let wide = format!("mean = [{zeros}]\nsd = [{}]", zeros.replace("0.0", "1.0"));
+    let text = MEAN.replace("mean = 0.0\nsd = 1.0", &wide).replace("n = 20", "n = 2");
+    let text = text.replace("[model.normal]\nsigma2 = 1.0", "[model.mean]").replace("B = 100", "B = 300");
+    let large = parts_at_draws(&format!("{text}[output]\nsamples = \"d.npy\"\n"), false);
+    let first = large.iter().position(|count| *count > 0).expect("more than 32 MB of draws");
+    assert!((256..290).contains(&first) && large[299] == 1, "{first}: {large:?}");
+}
+
+/// What is kept and what is missing make up the whole, however much was made: in one piece, and in shards, of which some are cut short.
+#[test]
+fn what_is_kept_and_what_is_missing_are_the_whole() {
+    let study = study(MEAN);
+    let resolved = toml::to_string(&study.experiment).unwrap();
+    for stop in [1, 2, 31, 32, 33, 50, 64, 99] {
+        let folder = tempdir().unwrap();
+        let _ = go(MEAN, folder.path(), false, &mut Stop { left: stop + 1, look: None });
+        let ours = identity(&study, &resolved, Shard::WHOLE);
+        let shelf = Shelf::at(&folder.path().join(".npl-chunks/1-of-1"));
+        let kept = Kept::scan(vec![(shelf, ours.hash())]).unwrap();
+        let made = kept.count(0, 100, &(0..100), CHUNK);
+        // The draw at which it was stopped is kept, and perhaps some that threads had made by then.
+        assert!((stop as u64..=100).contains(&made), "{made} of {stop}");
+        assert_eq!(kept.missing(0, 100, &(0..100), CHUNK), if made < 100 { vec![made..100] } else { vec![] });
+        for (start, end) in [(0, 32), (10, 90), (made, 100), (99, 100), (50, 50)] {
+            let inside = made.clamp(start, end) - start;
+            assert_eq!(kept.count(0, 100, &(start..end), CHUNK), inside, "{start} to {end} of {made}");
+        }
+        assert_eq!(kept.count(1, 100, &(0..100), CHUNK), 0, "another round");
+    }
+    // Three shards of four chunks; the second, of chunks 33 to 64, stops after some draws, the third is there, the first is not.
+    let folder = tempdir().unwrap();
+    let shelves = [2, 3].map(|index| {
+        let shard = Shard { of: 4, index };
+        let mut watch = Stop { left: usize::MAX, look: None };
+        make_shard(&study, folder.path(), shard, &mut watch).unwrap();
+        let (_, path) = store::shards(folder.path()).into_iter().find(|(found, _)| *found == shard).unwrap();
+        (Shelf::at(&path), identity(&study, &resolved, shard).hash())
+    });
+    let kept = Kept::scan(shelves.into()).unwrap();
+    assert_eq!(kept.missing(0, 100, &(0..100), CHUNK), [0..32, 96..100]);
+    assert_eq!(kept.count(0, 100, &(0..100), CHUNK), 64);
+    assert_eq!(kept.missing(0, 100, &(64..97), CHUNK), [96..97]);
+    assert_eq!(kept.next_chunk(0, 0), Some(32..64));
+    assert_eq!((kept.next_chunk(0, 64), kept.next_chunk(0, 65)), (Some(64..96), None));
+}
+
+/// Whoever lets go of a folder without results leaves none that are half made, and no hold on it.
+#[test]
+fn a_folder_that_is_let_go_of_has_nothing_half_made() {
+    let place = tempdir().unwrap();
+    let open = || RunDir::open(place.path(), "samples.csv", "", &[], Existing::Refuse).unwrap();
+    let names = || {
+        let entries = fs::read_dir(place.path()).unwrap();
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        let folder = open();
+        folder.write(store::REPORT, "whole").unwrap();
+        let half = folder.create(store::SUMMARY).unwrap();
+        assert!(names().contains(&".npl-new".to_owned()));
+        drop((half, folder));
+        assert_eq!(names(), [store::LOCK]);
+    }
+}
+
+/// What happens to files, in its order.
+#[derive(Clone, Debug, PartialEq)]
+enum Event {
+    Written(PathBuf),
+    Synced(PathBuf),
+    Renamed(PathBuf, PathBuf),
+    NamesSynced(PathBuf),
+}
+
+/// The disk of this machine, by somebody who takes notes.
+#[derive(Clone, Default)]
+struct Journal(Arc<Mutex<Vec<Event>>>);
+
+impl Journal {
+    fn note(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+struct Noted(Journal, PathBuf, Box<dyn Output>);
+
+impl Write for Noted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.note(Event::Written(self.1.clone()));
+        self.2.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.2.flush()
+    }
+}
+
+impl Output for Noted {
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.note(Event::Synced(self.1.clone()));
+        self.2.flush()
+    }
+}
+
+impl Disk for Journal {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        Ok(Box::new(Noted(self.clone(), path.to_owned(), RealDisk.create(path)?)))
+    }
+
+    fn reopen(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        Ok(Box::new(Noted(self.clone(), path.to_owned(), RealDisk.reopen(path)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.note(Event::Renamed(from.to_owned(), to.to_owned()));
+        RealDisk.rename(from, to)
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        self.note(Event::NamesSynced(path.to_owned()));
+        Ok(())
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        RealDisk.create_folder(path)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        RealDisk.read(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove_folder(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        RealDisk.list(folder)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock> {
+        RealDisk.lock(path)
+    }
+}
+
+/// A loss of power loses nothing that has a name: content is on the disk before it gets its name, a name before the next thing that
+/// builds on it. Results come to their names when all of them are there, the manifest last.
+#[test]
+fn content_is_on_the_disk_before_its_name_and_the_manifest_is_last() {
+    for (name, text) in experiments() {
+        let (folder, journal) = (tempdir().unwrap(), Journal::default());
+        go_on(Arc::new(journal.clone()), &text, folder.path(), true, &mut never()).unwrap();
+        let events = journal.0.lock().unwrap().clone();
+        let mut dirty = std::collections::BTreeSet::new();
+        let mut unnamed: Option<PathBuf> = None;
+        let mut targets = Vec::new();
+        for (at, event) in events.iter().enumerate() {
+            match event {
+                Event::Written(path) => drop(dirty.insert(path.clone())),
+                Event::Synced(path) => drop(dirty.remove(path)),
+                Event::Renamed(from, to) => {
+                    assert!(!dirty.contains(from), "{name}: {} has no content", to.display());
+                    let parent = to.parent().unwrap().to_owned();
+                    assert!(
+                        unnamed.as_ref().is_none_or(|folder| *folder == parent),
+                        "{name}: {unnamed:?}, {to:?}"
+                    );
+                    unnamed = Some(parent);
+                    targets.push((at, from.clone(), to.clone()));
+                }
+                Event::NamesSynced(folder) => {
+                    assert!(
+                        unnamed.as_ref().is_none_or(|open| open == folder),
+                        "{name}: {unnamed:?}, {folder:?}"
+                    );
+                    unnamed = None;
+                }
+            }
+        }
+        assert_eq!(unnamed, None, "{name}");
+        let to_swap = targets.iter().position(|(_, _, to)| to.ends_with(".npl-swap")).unwrap();
+        let out: Vec<_> = targets[to_swap + 1..]
+            .iter()
+            .filter(|(_, from, _)| from.parent().unwrap().ends_with(".npl-swap"))
+            .collect();
+        let listed = store::read_manifest(folder.path()).unwrap().outputs;
+        assert_eq!(out.len(), listed.len() + 1, "{name}");
+        assert!(out.last().unwrap().2.ends_with(store::MANIFEST), "{name}: {out:?}");
+        let made = targets[..to_swap]
+            .iter()
+            .rfind(|(_, from, _)| from.parent().unwrap().ends_with(".npl-new"))
+            .unwrap();
+        assert!(made.2.ends_with(store::MANIFEST), "{name}: {made:?}");
     }
 }
 

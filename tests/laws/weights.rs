@@ -7,7 +7,7 @@ use statrs::distribution::{Beta, ContinuousCDF, Discrete, Poisson};
 use npl::data::Dataset;
 use npl::data::design::{Design, Groups};
 use npl::process::base::{BernoulliResponse, Empirical, Normal};
-use npl::process::{BaseMeasure, Prior, Truncation};
+use npl::process::{BaseMeasure, Measure, Prior, Truncation};
 use npl::rng::Seed;
 
 const ALPHA: f64 = 2.5;
@@ -480,6 +480,27 @@ fn weights_in_different_chunks_are_dirichlet_together() {
         let within: Vec<f64> = draws.iter().map(|w| w[1024] / (w[1024] + w[1025])).collect();
         assert_uncorrelated(&format!("share of a chunk, seed {seed}"), &share, &within);
     }
+}
+
+/// The weight of a penalty that is drawn with F is Exp(1), as that of a row is, and has nothing to do with the rows; what is no draw of
+/// F has the penalty as it is.
+#[test]
+fn the_penalty_of_a_draw_weighs_an_exponential() {
+    let data = data();
+    for prior in [Prior::Noninformative, dp(ALPHA, Truncation::Dirichlet { t: 7 })] {
+        for seed in SEEDS {
+            let draws: Vec<_> = (0..4000).map(|b| prior.posterior_draw(&data, Seed(seed), b)).collect();
+            let weights: Vec<f64> = draws.iter().map(|f| f.penalty_weight()).collect();
+            assert_distribution("penalty", &weights, |w| -libm::expm1(-w.max(0.0)));
+            let first: Vec<f64> = draws.iter().map(|f| f.weights().0[0]).collect();
+            assert_uncorrelated("penalty and a row", &weights, &first);
+            let of_others = draws
+                .iter()
+                .map(|f| [f.of_batch(&data).penalty_weight(), f.on(&data, vec![0.2; 5]).penalty_weight()]);
+            assert!(of_others.zip(&weights).all(|(others, own)| others == [*own; 2]), "the same draw");
+        }
+    }
+    assert_eq!(Measure::empirical(&data).penalty_weight(), 1.0);
 }
 
 /// Against the first row, to rounding: Gamma variates are logarithms of up to 40 first.

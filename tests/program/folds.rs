@@ -178,6 +178,12 @@ fn a_path_over_folds_is_tuned() {
     assert!(table[1 + best][5].contains("best") && table[1 + simplest][5].contains("simplest"), "{said}");
     let text = place.ok(&["table", "runs/tune", "--path"]).stdout;
     assert!(text.contains("(larger is simpler)"), "{text}");
+    // Draws that are kept are those of the first fold, as a run of that setting makes them.
+    place.ok(&["run", "tune.toml", "--quiet", "--set", "path.keep=[\"beta.x\"]", "--out", "kept"]);
+    let of_first =
+        |gamma| column(&place.read(&format!("{gamma}/samples.csv")), "beta.x").into_iter().take(60);
+    let alone: Vec<f64> = ["0.001", "0.1", "30.0"].into_iter().flat_map(of_first).collect();
+    assert_eq!(column(&place.read("kept/samples.csv"), "beta.x"), alone);
     // The posterior along the path is that of the first fold, and a picture has the metric.
     assert_eq!(cells(&place.ok(&["summary", "runs/tune", "--format", "csv"]).stdout).len(), 1 + 3 * 3);
     if cfg!(feature = "plot") {
