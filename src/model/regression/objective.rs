@@ -29,6 +29,12 @@ const SAMPLE: usize = 1024;
 const LARGEST_SINGLE: f64 = 1e4;
 /// Cells of a tile, in groups of rows: half a megabyte.
 const TILE: usize = 8192;
+/// Cells, in groups of rows, of which a pass is made from memory that all cores share: four megabytes and more.
+const AFAR: usize = 1 << 16;
+/// Columns from which on the weights of a draw, which are read in every pass, are few beside the rows.
+const WIDE: usize = 256;
+/// Rows of which weights are put into lanes together: their lines stay in the first-level cache.
+const LINES: usize = 64;
 
 pub struct Objective<'a, F: Family> {
     model: &'a Regression<F>,
@@ -70,19 +76,22 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
         }
     }
 
-    fn take(
-        &mut self,
-        lane: usize,
-        draw: usize,
-        Responses { mass, sums: ones, .. }: &Responses,
-        hard: Option<&Hard>,
-    ) {
-        if self.taken[lane] != Some(draw) {
-            self.taken[lane] = Some(draw);
-            self.mass.iter_mut().zip(mass).for_each(|(line, m)| line[lane] = T::of(*m));
-            self.ones.iter_mut().zip(ones).for_each(|(line, o)| line[lane] = T::of(*o));
+    /// Gives lanes to draws. What is new is put there some rows at a time, for all lanes of a line together.
+    fn take(&mut self, seats: &[Option<usize>; L], responses: &[Responses], hard: Option<&Hard>) {
+        let new: Vec<(usize, &Responses)> = (0..L)
+            .filter(|&lane| seats[lane] != self.taken[lane])
+            .filter_map(|lane| Some((lane, &responses[seats[lane]?])))
+            .collect();
+        self.taken = *seats;
+        for first in if new.is_empty() { 0..0 } else { 0..self.mass.len() }.step_by(LINES) {
+            for (lane, Responses { mass, sums, .. }) in &new {
+                put(&mut self.mass[first..], &mass[first.min(mass.len())..], *lane);
+                put(&mut self.ones[first..], &sums[first.min(sums.len())..], *lane);
+            }
+        }
+        for (lane, Responses { mass, sums, .. }) in new {
             for (at, &i) in hard.iter().flat_map(|hard| hard.rows.iter().enumerate()) {
-                (self.hard_mass[at][lane], self.hard_ones[at][lane]) = (T::of(mass[i]), T::of(ones[i]));
+                (self.hard_mass[at][lane], self.hard_ones[at][lane]) = (T::of(mass[i]), T::of(sums[i]));
             }
         }
     }
@@ -102,6 +111,11 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
         add_gradients(level, hard, groups, columns, &[&margins], &mut [&mut gradient]);
         gradient
     }
+}
+
+/// The first values into a lane of the first lines.
+fn put<T: Scalar<L>, const L: usize>(lines: &mut [Line<T, L>], values: &[f64], lane: usize) {
+    lines.iter_mut().zip(values).take(LINES).for_each(|(line, value)| line[lane] = T::of(*value));
 }
 
 /// Loss and gradient of the draws that are seated: margins of a tile of rows are one matrix product, and so is its share of
@@ -317,12 +331,7 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
         let groups = self.bench.len().max(trials.len());
         self.bench.resize_with(groups, || Seats::new(self.x, self.hard));
         for (seats, trial) in self.bench.iter_mut().zip(trials.iter()) {
-            for (lane, draw) in trial.seats.iter().enumerate() {
-                match *draw {
-                    Some(draw) => seats.take(lane, draw, &of.responses[draw], of.shared.hard()),
-                    None => seats.taken[lane] = None,
-                }
-            }
+            seats.take(&trial.seats, &of.responses, of.shared.hard());
         }
         let (bench, metrics) = (&mut self.bench[..trials.len()], &mut self.metrics);
         pass::<F, _, _>(level, self.x, bench, trials, |seats, rows| {
@@ -347,7 +356,11 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
 
     /// Two lines at least share what is loaded. Rows that come from afar are to serve more draws.
     fn seats(&self) -> usize {
-        if self.x.groups() * self.x.d() <= 2 * TILE { 2 * L } else { 4 * L }
+        match self.x.groups() * self.x.d() {
+            cells if cells <= 2 * TILE => 2 * L,
+            cells if cells > AFAR && self.x.d() >= WIDE => 8 * L,
+            _ => 4 * L,
+        }
     }
 
     fn precondition(&mut self, searches: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
