@@ -4,13 +4,13 @@
 Every job is a function below, in JOBS by its decorator; to add one, write a function that answers a `Result`. Both sides get the
 same rows and weights (`npl export`) and run on one thread; times are CPU seconds a draw. npl's are the difference of two runs with
 different B, so that reading and what all draws share cancel; a peer's are those of its searches alone, after one that
-is not counted. Objectives are evaluated by one function in doubles for both: `excess` is the mean of npl's over the peer's, less 1.
+is not counted; of closed forms, those of its weights, too. Objectives are evaluated by one function in doubles for both: `excess` is
+the mean of npl's over the peer's, less 1; below 0 npl ends lower. The peer of `path.warm` is npl without it. Memory is npl's peak.
 Needs numpy and, for their jobs, glum and jax; jobs whose data or peer is missing are skipped.
 """
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -38,14 +38,15 @@ class Result:
     theirs: float
     excess: float
     unconverged: int
+    memory: int
 
     def line(self):
         cells = [self.what, self.peer, str(self.draws), duration(self.npl), duration(self.theirs), f"{self.theirs / self.npl:.1f}"]
-        return f"| {' | '.join(cells)} | {self.excess:.1e} | {self.unconverged} |\n"
+        return f"| {' | '.join(cells)} | {self.excess:.1e} | {self.unconverged} | {self.memory / 1e6:.0f} MB |\n"
 
 
-HEAD = """| job | peer | draws | npl, a draw | peer, a draw | ratio | excess | npl's draws not converged |
-|---|---|---|---|---|---|---|---|
+HEAD = """| job | peer | draws | npl, a draw | peer, a draw | ratio | excess | npl's draws not converged | npl's peak memory |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -59,14 +60,16 @@ def job(function):
 
 
 def cpu(*command):
-    """CPU seconds of a program."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    # 3: draws that did not converge, which the table tells.
-    if done.returncode not in (0, 3):
-        sys.exit(f"bench_peers: failed: {' '.join(command)}\n{done.stderr}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    """CPU seconds of a program, and its peak memory in bytes."""
+    with tempfile.TemporaryFile("w+") as errors:
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        # 3: draws that did not converge, which the table tells.
+        if child.returncode not in (0, 3):
+            errors.seek(0)
+            sys.exit(f"bench_peers: failed: {' '.join(command)}\n{errors.read()}")
+    return used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss
 
 
 def table(path):
@@ -76,30 +79,36 @@ def table(path):
 
 
 class Draws:
-    """Rows and weights of an experiment, and what npl makes of them."""
+    """Rows and weights of an experiment, and what npl makes of them; `more` draws for the difference of two runs."""
 
-    def __init__(self, args, config, sets, few):
+    def __init__(self, args, config, sets, few, more=32, weights=True):
         with tempfile.TemporaryDirectory() as folder:
             sets = [word for key in sets for word in ("--set", key)]
             few = args.draws or few
-            cpu(args.npl, "export", config, "--out", f"{folder}/x", "--draws", str(few), *sets)
-            train = table(f"{folder}/x/train.csv")[1]
-            self.x, self.y = np.hstack([train[:, :-1], np.ones((len(train), 1))]), train[:, -1]
-            self.w = table(f"{folder}/x/weights.csv")[1][:, 1:]
+            if weights:
+                cpu(args.npl, "export", config, "--out", f"{folder}/x", "--draws", str(few), *sets)
+                self.train = table(f"{folder}/x/train.csv")[1]
+                self.x, self.y = np.hstack([self.train[:, :-1], np.ones((len(self.train), 1))]), self.train[:, -1]
+                self.w = table(f"{folder}/x/weights.csv")[1][:, 1:]
+                starts = f"{folder}/x/starts.csv"
+                self.starts = table(starts)[1][:, 2:] if os.path.exists(starts) else None
             run = [args.npl, "run", config, "--out", f"{folder}/run", "--force", "--quiet", "--threads", "1", *sets]
             run += ["--set", "output.samples=samples.csv"]
-            first = cpu(*run, "--set", f"sampler.B={few}")
+            first, _ = cpu(*run, "--set", f"sampler.B={few}")
             header, samples = table(f"{folder}/run/samples.csv")
-            most = few + max(few, 32)
-            self.seconds = (cpu(*run, "--set", f"sampler.B={most}") - first) / (most - few)
-            names = [i for i, name in enumerate(header) if name.startswith("beta.") or name == "intercept"]
+            most = few + max(few, more)
+            last, self.memory = cpu(*run, "--set", f"sampler.B={most}")
+            self.seconds = (last - first) / (most - few)
+            names = [i for i, name in enumerate(header) if not name.endswith("__")]
             self.theta = samples[:, names]
-            self.unconverged = int((samples[:, header.index("status__")] != 0).sum())
+            self.objective = samples[:, header.index("objective__")]
+            self.unconverged = int((samples[:, header.index("status__")] > 1).sum())
 
     def result(self, what, peer, theta, seconds, loss):
         ours = np.mean([loss(t, w) for t, w in zip(self.theta, self.w)])
         theirs = np.mean([loss(t, w) for t, w in zip(theta, self.w)])
-        return Result(what, peer, len(self.w), self.seconds, seconds, float(ours / theirs - 1), self.unconverged)
+        excess = float((ours - theirs) / abs(theirs))
+        return Result(what, peer, len(self.w), self.seconds, seconds, excess, self.unconverged, self.memory)
 
 
 def timed(searches):
@@ -141,14 +150,18 @@ def lasso_polish(args):
     return by_glum(args, "Polish, lasso", f"{ROOT}/configs/polish.toml", 8)
 
 
+def genetics():
+    """The experiment of the path before and after its table [path]."""
+    with open(f"{ROOT}/configs/genetics_path.toml") as file:
+        text = file.read()
+    return text[: text.index("[path]")], text[text.index("[sampler]") : text.index("[output]")]
+
+
 @job
 def lasso_genetics(args):
-    config = f"{ROOT}/configs/genetics_path.toml"
-    with open(config) as file:
-        text = file.read()
     # One setting, not a path.
     with tempfile.TemporaryDirectory() as folder:
-        kept = text[: text.index("[path]")] + text[text.index("[sampler]") : text.index("[output]")]
+        kept = "".join(genetics())
         with open(f"{folder}/genetics.toml", "w") as file:
             file.write(kept)
         return by_glum(args, "genetics, lasso", f"{folder}/genetics.toml", 32)
@@ -305,6 +318,147 @@ def ridge_tall(args):
     ends, seconds = timed([lambda w=w: search(w, theta, solve) for w in weights])
     what = "ridge, n = 100000, d = 20"
     return draws.result(what, "numpy in singles, preconditioned", np.array(ends, float), seconds, logistic_loss(draws.x, draws.y, l2=1 / n))
+
+
+def warm(args, what, text, path, settings, few):
+    """A path with warm starts beside the same without."""
+    before, after = text
+    keep = 'keep = ["intercept"]'
+    made = []
+    with tempfile.TemporaryDirectory() as folder:
+        for key in ("true", "false"):
+            config = f"{folder}/{key}.toml"
+            with open(config, "w") as file:
+                file.write(f"{before}\n[path]\n{path}\n{keep}\nwarm = {key}\n{after}")
+            made.append(Draws(args, config, [], few, weights=False))
+    ours, theirs = made
+    excess = float(np.mean((ours.objective - theirs.objective) / np.abs(theirs.objective)))
+    seconds = [side.seconds / settings for side in made]
+    return Result(what, "npl, cold starts", few, *seconds, excess, ours.unconverged, ours.memory)
+
+
+@job
+def warm_genetics(args):
+    path = 'parameter = "model.logistic.penalty.student_t.b"\ngeometric = { first = 1.0, ratio = 0.98, count = 450 }'
+    return warm(args, "genetics, 450 settings, warm", genetics(), path, 450, 64)
+
+
+@job
+def warm_adult(args):
+    with open(f"{ROOT}/configs/adult.toml") as file:
+        text = file.read().replace("repeats = 30", "")
+    at = text.index("[sampler]")
+    path = 'parameter = "model.logistic.penalty.student_t.b"\ngeometric = { first = 1.0, ratio = 0.5, count = 6 }'
+    return warm(args, "Adult, 6 settings, warm", (text[:at], text[at:]), path, 6, 32)
+
+
+def one_column(args, model, what, few, theirs, loss):
+    """Closed forms of one column; numpy draws its own weights where it is timed, as npl does."""
+    n = 100_000
+    with tempfile.TemporaryDirectory() as folder:
+        config = f"{folder}/one.toml"
+        with open(config, "w") as file:
+            file.write(
+                f'name = "one"\nseed = 1\n[data.simulate.normal]\nn = {n}\nmean = 1.0\nsd = 2.0\n{model}\n[sampler]\nB = 10\nlaw = false\n'
+            )
+        draws = Draws(args, config, [], few, more=2000)
+    y = draws.train[:, 0]
+    order = np.argsort(y)
+    ordered, rng = y[order], np.random.default_rng(1)
+    _, seconds = timed([lambda: theirs(rng.standard_exponential(n), y, ordered)] * 200)
+    theta = [theirs(w[order] if "q =" in model else w, y, ordered) for w in draws.w]
+    return draws.result(f"{what}, n = {n}", "numpy, weights included", theta, seconds, lambda t, w: loss(t, w, y))
+
+
+def by_cumsum(shares):
+    def find(w, _, ordered):
+        sums = np.cumsum(w)
+        return ordered[np.searchsorted(sums, np.asarray(shares) * sums[-1])]
+
+    return find
+
+
+def pinball(shares):
+    return lambda theta, w, y: sum(w @ ((y - t) * (q - (y < t))) for q, t in zip(shares, theta))
+
+
+@job
+def mean(args):
+    return one_column(
+        args, "[model.mean]", "mean", 4, lambda w, y, _: [w @ y / w.sum()], lambda theta, w, y: w @ (y - theta[0]) ** 2
+    )
+
+
+@job
+def median(args):
+    return quantiles_of(args, "[model.quantile]\nq = [0.5]", "median", [0.5])
+
+
+@job
+def quantiles(args):
+    return quantiles_of(args, "[model.quantile]\nq = [0.1, 0.5, 0.9]", "three quantiles", [0.1, 0.5, 0.9])
+
+
+def quantiles_of(args, model, what, shares):
+    return one_column(args, model, what, 4, by_cumsum(shares), pinball(shares))
+
+
+def numpy_em(x, floor, most=6000, change=1e-9):
+    """Weighted EM of a diagonal mixture, all components in one array; ends when the loss changes by less."""
+    squares = x * x
+
+    def search(w, start, k):
+        d = x.shape[1]
+        pi, mu, s2 = start[:k].copy(), start[k : k + k * d].reshape(k, d).copy(), start[k + k * d :].reshape(k, d).copy()
+        last = np.inf
+        for _ in range(most):
+            logs = np.log(np.maximum(pi, 1e-300)) - 0.5 * (np.log(2 * np.pi * s2).sum(1) + (mu * mu / s2).sum(1))
+            logs = logs - 0.5 * (squares @ (1 / s2).T) + x @ (mu / s2).T
+            peak = logs.max(1, keepdims=True)
+            r = np.exp(logs - peak)
+            total = r.sum(1, keepdims=True)
+            loss = -w @ (np.log(total) + peak)[:, 0]
+            r *= w[:, None] / total
+            pi = np.maximum(r.sum(0), 1e-300)
+            mu = (r.T @ x) / pi[:, None]
+            s2 = np.maximum((r.T @ squares) / pi[:, None] - mu * mu, floor)
+            if last - loss < change:
+                break
+            last = loss
+        return np.concatenate([pi / pi.sum(), mu.ravel(), s2.ravel()])
+
+    return search
+
+
+def mixture(args, k, few):
+    """Components in a row, two standard deviations apart, as scripts/scaling.py has them; searches from one start."""
+    n, d, floor = 1000, 2, 1e-4
+    with tempfile.TemporaryDirectory() as folder:
+        config = f"{folder}/mixture.toml"
+        mu = [[2.0 * c / d**0.5] * d for c in range(k)]
+        with open(config, "w") as file:
+            file.write(
+                f'name = "mixture"\nseed = 1\n[data.simulate.mixture]\nn = {n}\npi = {[1 / k] * k}\nmu = {mu}\n'
+                f"sigma2 = {[[1.0] * d] * k}\n[model.gmm]\nK = {k}\nvariance_floor = {floor}\n[sampler]\nB = 10\n"
+                "fixed_init = { best_of = 5 }\n"
+            )
+        draws = Draws(args, config, [], few)
+    x, start = draws.train, draws.starts[0]
+    search = numpy_em(x, floor)
+
+    def loss(theta, w):
+        pi, mu, s2 = theta[:k], theta[k : k + k * d].reshape(k, d), theta[k + k * d :].reshape(k, d)
+        apart = (x[:, None, :] - mu) ** 2 / s2
+        with np.errstate(divide="ignore"):
+            logs = np.log(pi) - 0.5 * (np.log(2 * np.pi * s2) + apart).sum(2)
+        return -w @ np.logaddexp.reduce(logs, axis=1)
+
+    theta, seconds = timed([lambda w=w: search(w, start, k) for w in draws.w])
+    return draws.result(f"mixture, n = {n}, d = {d}, K = {k}", "numpy EM, to 1e-9", theta, seconds, loss)
+
+
+for k in (2, 5, 10, 20, 50):
+    JOBS[f"mixture_{k}"] = lambda args, k=k: mixture(args, k, 8)
 
 
 def main():

@@ -28,6 +28,14 @@ dispatch! {
     pub fn mass_below(w: &[f64], y: &[f64], limit: f64) -> (f64, f64) = below_body
 }
 
+/// Limits that one pass compares with.
+pub const LIMITS: usize = 4;
+
+dispatch! {
+    /// Σ w over all rows, and over those with y below each of the limits: the bits of [`mass_below`].
+    pub fn masses_below(w: &[f64], y: &[f64], limits: &[f64; LIMITS]) -> (f64, [f64; LIMITS]) = masses_below_body
+}
+
 /// Every row of the eight columns of weights and of `y`, in order. A macro, and in it loops, for closures are not always inlined: vectors
 /// of a level are then passed by calls, and arrays copied.
 macro_rules! each_row {
@@ -102,6 +110,27 @@ fn below_body<V: Vector>(w: &[f64], y: &[f64], limit: f64) -> (f64, f64) {
     (sum(&all.lanes()), sum(&below.lanes()))
 }
 
+#[inline(always)]
+fn masses_below_body<V: Vector>(w: &[f64], y: &[f64], limits: &[f64; LIMITS]) -> (f64, [f64; LIMITS]) {
+    let (mut all, mut below) = (V::splat(0.0), [V::splat(0.0); LIMITS]);
+    let (mut at, zero) = ([V::splat(0.0); LIMITS], V::splat(0.0));
+    for k in 0..LIMITS {
+        at[k] = V::splat(limits[k]);
+    }
+    for g in 0..w.len().div_ceil(LANES) {
+        let (w, y) = (V::load(&load(w, g)), V::load(&load(y, g)));
+        all = all.add(w);
+        for k in 0..LIMITS {
+            below[k] = below[k].add(y.if_below(at[k], w, zero));
+        }
+    }
+    let mut sums = [0.0; LIMITS];
+    for k in 0..LIMITS {
+        sums[k] = sum(&below[k].lanes());
+    }
+    (sum(&all.lanes()), sums)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +164,9 @@ mod tests {
                 let pinball = |w: f64, y: f64, t: f64| w * ((y - t) * (0.3 - if y < t { 1.0 } else { 0.0 }));
                 assert_eq!(sums, plain(&pinball), "{level:?}, n {n}");
                 let (all, below) = mass_below(level, &columns[0], &y, 2.0);
+                let limits = [-3.0, 2.0, f64::INFINITY, f64::NEG_INFINITY];
+                let each = limits.map(|limit| mass_below(level, &columns[0], &y, limit).1);
+                assert_eq!(masses_below(level, &columns[0], &y, &limits), (all, each), "{level:?}, n {n}");
                 let exact: f64 = columns[0].iter().zip(&y).filter(|(_, y)| **y < 2.0).map(|(w, _)| w).sum();
                 assert!((all - columns[0].iter().sum::<f64>()).abs() < 1e-9 && (below - exact).abs() < 1e-9);
             }

@@ -10,6 +10,7 @@
 pub mod column;
 pub mod components;
 pub mod elementary;
+pub mod entries;
 pub mod exponentials;
 pub mod lanes;
 mod level;

@@ -3,7 +3,7 @@
 use super::quantile::{select, weighted_quantile};
 use crate::data::Dataset;
 use crate::kernel::Level;
-use crate::kernel::column::mass_below;
+use crate::kernel::column::{LIMITS, mass_below, masses_below};
 use crate::process::Measure;
 
 /// Two values that a quantile of a draw will lie between.
@@ -18,23 +18,36 @@ impl Bracket {
         self.low <= y && y <= self.high
     }
 
-    /// The rows inside; none where they are all alike.
-    pub fn rows(&self, y: &[f64]) -> Vec<usize> {
-        if self.low == self.high { Vec::new() } else { (0..y.len()).filter(|&i| self.holds(y[i])).collect() }
+    /// All values inside are one.
+    fn is_point(&self) -> bool {
+        self.low == self.high
     }
 
-    /// The lower q-quantile of column j under F, whose observed rows have the values `y` there: the mass below the bracket is a sum,
-    /// and only the rows inside it are put in order.
-    pub fn quantile(&self, f: &Measure, j: usize, q: f64, y: &[f64], inside: &[usize]) -> f64 {
+    /// The rows inside and their values; none where these are all alike.
+    pub fn rows(&self, y: impl Iterator<Item = f64>) -> Vec<(usize, f64)> {
+        if self.is_point() { Vec::new() } else { y.enumerate().filter(|(_, y)| self.holds(*y)).collect() }
+    }
+
+    /// Values that the mass below is wanted of.
+    fn limits(&self) -> impl Iterator<Item = f64> {
+        [self.low].into_iter().chain(self.is_point().then(|| self.high.next_up()))
+    }
+
+    /// The lower q-quantile of column j under F, of which the mass of all observed rows and of those below each of the
+    /// [limits](Bracket::limits) is known: only the rows inside are put in order.
+    fn quantile(
+        &self,
+        f: &Measure,
+        (j, q): (usize, f64),
+        all: f64,
+        masses: &[f64],
+        inside: &[(usize, f64)],
+    ) -> f64 {
         let mut parts = f.atoms();
         let observed = parts.next().expect("there are rows");
-        let (mut all, mut below) = mass_below(Level::current(), observed.w, y, self.low);
-        let alike = self.low == self.high;
-        let mut mass = match alike {
-            true => mass_below(Level::current(), observed.w, y, self.high.next_up()).1 - below,
-            false => 0.0,
-        };
-        let mut atoms: Vec<(f64, f64)> = inside.iter().map(|&i| (y[i], observed.w[i])).collect();
+        let (mut all, mut below) = (all, masses[0]);
+        let mut mass = if self.is_point() { masses[1] - below } else { 0.0 };
+        let mut atoms: Vec<(f64, f64)> = inside.iter().map(|&(i, y)| (y, observed.w[i])).collect();
         for (y, &w) in parts.flat_map(|part| part.x.column(j).zip(part.w)) {
             all += w;
             below += if y < self.low { w } else { 0.0 };
@@ -45,11 +58,48 @@ impl Bracket {
         mass += atoms.iter().map(|(_, w)| w).sum::<f64>();
         let target = q * all - below;
         match target > 0.0 && target <= mass {
-            true if alike => self.low,
+            true if self.is_point() => self.low,
             true => select(&mut atoms, target),
             false => weighted_quantile(f, j, q),
         }
     }
+}
+
+/// A quantile of a column, where it will lie, and the rows there.
+pub struct Wanted {
+    pub q: f64,
+    pub bracket: Bracket,
+    pub inside: Vec<(usize, f64)>,
+}
+
+/// The lower quantiles of column j under F, whose observed rows have the values `y` there. The masses below all brackets are of one
+/// pass, or few.
+pub fn quantiles(f: &Measure, j: usize, y: &[f64], wanted: &[&Wanted]) -> Vec<f64> {
+    let limits: Vec<f64> = wanted.iter().flat_map(|one| one.bracket.limits()).collect();
+    let w = f.weights().0;
+    let (mut all, mut masses) = (0.0, Vec::with_capacity(limits.len()));
+    for limits in limits.chunks(LIMITS) {
+        match limits {
+            &[limit] => {
+                let (of_all, below) = mass_below(Level::current(), w, y, limit);
+                all = of_all;
+                masses.push(below);
+            }
+            limits => {
+                let padded = std::array::from_fn(|k| limits.get(k).copied().unwrap_or(f64::NEG_INFINITY));
+                let (of_all, below) = masses_below(Level::current(), w, y, &padded);
+                all = of_all;
+                masses.extend_from_slice(&below[..limits.len()]);
+            }
+        }
+    }
+    let mut masses = &masses[..];
+    let of_one = |one: &&Wanted| {
+        let (own, rest) = masses.split_at(one.bracket.limits().count());
+        masses = rest;
+        one.bracket.quantile(f, (j, one.q), all, own, &one.inside)
+    };
+    wanted.iter().map(of_one).collect()
 }
 
 /// How far the mass below a value is from what the data say.
@@ -107,7 +157,13 @@ mod tests {
         for draw in 0..50 {
             let f = crate::process::Prior::Noninformative.posterior_draw(&data, crate::rng::Seed(3), draw);
             for q in [0.01, 0.3, 0.5, 0.97] {
-                let found = |bracket: Bracket| bracket.quantile(&f, 0, q, &y, &bracket.rows(&y));
+                let found = |bracket: Bracket| {
+                    let inside = bracket.rows(y.iter().copied());
+                    let wanted = Wanted { q, bracket, inside };
+                    let both = quantiles(&f, 0, &y, &[&wanted, &wanted]);
+                    assert_eq!(both, [quantiles(&f, 0, &y, &[&wanted])[0]; 2]);
+                    both[0]
+                };
                 let exact = weighted_quantile(&f, 0, q);
                 let away = [(-5.0, -1.0), (300.0, 400.0), (f64::NEG_INFINITY, f64::INFINITY), (exact, exact)];
                 let wrong = away.map(|(low, high)| Bracket { low, high });

@@ -122,17 +122,22 @@ impl Em {
 
     /// A local minimum from `start`, which lies within the bounds.
     pub fn minimise(&self, start: &[f64], steps: &mut impl Expectation) -> Minimum {
+        self.minimise_after(0, start, steps)
+    }
+
+    /// The same where so many EM steps have led to `start`.
+    pub fn minimise_after(&self, done: usize, start: &[f64], steps: &mut impl Expectation) -> Minimum {
         // A component at infinity has no mass, so the loss alone would not tell.
         if start.iter().any(|t| !t.is_finite()) {
             return Minimum::failed(start.to_vec(), 0);
         }
         let here = Point { theta: start.to_vec(), value: steps.e_step(start) };
         if !here.value.is_finite() {
-            return Minimum::failed(here.theta, 1);
+            return Minimum::failed(here.theta, done + 1);
         }
         let mut minimum = match self.change {
             Some(change) => self.plain(here, change, steps),
-            None => self.mixing(here, steps),
+            None => self.mixing(done, here, steps),
         };
         if minimum.status == Status::Ok && steps.is_collapsed(&minimum.theta) {
             minimum.status = Status::Collapsed;
@@ -171,10 +176,10 @@ impl Em {
         unreachable!("there is a last iteration")
     }
 
-    fn mixing(&self, mut here: Point, steps: &mut impl Expectation) -> Minimum {
+    fn mixing(&self, done: usize, mut here: Point, steps: &mut impl Expectation) -> Minimum {
         let enough = self.tolerance * self.tolerance / self.mass.max(1.0);
         let mut memory: Option<Memory> = None;
-        let mut iteration = 1;
+        let mut iteration = done + 1;
         let mut still = 0;
         loop {
             let (plain, f, metric, measured) = Self::step(&here, steps);

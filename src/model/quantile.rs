@@ -6,7 +6,7 @@ use ndarray::ArrayView1;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bracket::{Bracket, Spread};
+use super::bracket::{Spread, Wanted, quantiles};
 use super::eights::{SharedColumn, block_size};
 use super::law::{Law, OrderStatistics};
 use super::{Context, Model, Search, column_names};
@@ -72,7 +72,9 @@ pub struct Quantile {
     scale: f64,
     columns: Vec<String>,
     /// Where the quantiles of a draw will lie, in the order of θ: almost always, and where not it costs time.
-    brackets: Vec<Bracket>,
+    wanted: Vec<Wanted>,
+    /// Of the data that the model was built for.
+    rows: usize,
     block: usize,
     /// Why the law of θ is not known by itself.
     lawless: Option<&'static str>,
@@ -83,18 +85,26 @@ pub struct Quantile {
 /// From so many rows on draws are made by the law of the quantiles, where it is known: below, weights are cheap, and they say more.
 const MANY: usize = 100_000;
 
+/// Rows per tile: the weights of eight draws are 128 KiB.
+const TILE: usize = 2048;
+
 impl Quantile {
     pub fn new(q: Vec<f64>, tags: Vec<String>, scale: f64, context: &Context) -> Self {
         let train = context.train;
         let spread = Spread::of(train, context.alpha);
-        let bracket = |q: &f64| (0..train.d()).map(|j| spread.bracket(train, j, *q)).collect::<Vec<_>>();
-        let brackets = q.iter().flat_map(bracket).collect();
+        let of_column = |q: f64, j: usize| {
+            let bracket = spread.bracket(train, j, q);
+            Wanted { q, bracket, inside: bracket.rows(train.x.column(j)) }
+        };
+        let of_quantile = |q: &f64| (0..train.d()).map(|j| of_column(*q, j)).collect::<Vec<_>>();
+        let wanted = q.iter().flat_map(of_quantile).collect();
         let (columns, block) = (train.columns.clone(), block_size(train.n()));
         let lawless = match context.alpha > 0.0 {
             true => Some("pseudo-samples of a prior have no such law: leave [prior] out, or set `alpha = 0`"),
             false => OrderStatistics::lawless(train),
         };
-        Quantile { q, tags, scale, columns, brackets, block, lawless, many: train.rows_before() >= MANY }
+        let (rows, many) = (train.n(), train.rows_before() >= MANY);
+        Quantile { q, tags, scale, columns, wanted, rows, block, lawless, many }
     }
 
     fn pinballs(&self, theta: &[f64], q: f64, atoms: &Atoms) -> f64 {
@@ -108,36 +118,53 @@ impl Quantile {
         let Some(shared) = SharedColumn::of(block) else {
             return theta.iter().zip(block).map(|(theta, f)| self.loss(theta, f)).collect();
         };
-        let mut values = vec![0.0; block.len()];
-        for (k, &q) in self.q.iter().enumerate() {
-            for (draws, w) in shared.eights(0..shared.y.len()) {
-                let at: [f64; LANES] =
-                    std::array::from_fn(|l| theta[(draws.start + l).min(draws.end - 1)][k]);
-                let mut sums = [0.0; LANES];
-                add_pinballs(Level::current(), &w, shared.y, &at, q, &mut sums);
-                for (draw, sum) in draws.zip(sums) {
-                    let others = block[draw].atoms().skip(1);
-                    let sum =
-                        others.fold(sum, |sum, atoms| sum + self.pinballs(&theta[draw][k..=k], q, &atoms));
-                    values[draw] += self.scale * sum;
+        let (mut values, n) = (vec![0.0; block.len()], shared.y.len());
+        let mut sums = vec![vec![[0.0; LANES]; self.q.len()]; block.len().div_ceil(LANES)];
+        // Tile by tile: the weights of eight draws serve all quantiles while they are near.
+        for tile in (0..n).step_by(TILE).map(|first| first..(first + TILE).min(n)) {
+            for ((draws, w), sums) in shared.eights(tile.clone()).zip(&mut sums) {
+                for ((k, &q), sums) in self.q.iter().enumerate().zip(sums) {
+                    let at: [f64; LANES] =
+                        std::array::from_fn(|l| theta[(draws.start + l).min(draws.end - 1)][k]);
+                    add_pinballs(Level::current(), &w, &shared.y[tile.clone()], &at, q, sums);
                 }
+            }
+        }
+        for (draw, (value, f)) in values.iter_mut().zip(block).enumerate() {
+            for (k, &q) in self.q.iter().enumerate() {
+                let sum = sums[draw / LANES][k][draw % LANES];
+                let others = f.atoms().skip(1);
+                let sum = others.fold(sum, |sum, atoms| sum + self.pinballs(&theta[draw][k..=k], q, &atoms));
+                *value += self.scale * sum;
             }
         }
         values
     }
 
-    /// Entry k of θ of every draw of a block.
-    fn entry(&self, block: &[&Measure], k: usize) -> Vec<f64> {
-        let (q, j, bracket) = (self.q[k / self.columns.len()], k % self.columns.len(), self.brackets[k]);
-        let observed = block[0].observed();
-        if observed.n() == 0 || !block.iter().all(|f| std::ptr::eq(f.observed(), observed)) {
-            return block.iter().map(|f| weighted_quantile(f, j, q)).collect();
+    /// θ of every draw of a block.
+    fn entries(&self, block: &[&Measure]) -> Vec<Vec<f64>> {
+        let (observed, d) = (block[0].observed(), self.columns.len());
+        let shared = observed.n() > 0 && block.iter().all(|f| std::ptr::eq(f.observed(), observed));
+        let mut theta = vec![vec![0.0; self.wanted.len()]; block.len()];
+        for j in 0..d {
+            let of_column: Vec<&Wanted> = self.wanted.iter().skip(j).step_by(d).collect();
+            // What lies inside the brackets is known of the rows that the model was built for.
+            let values = (shared && observed.n() == self.rows).then(|| column(observed, j));
+            for (theta, f) in theta.iter_mut().zip(block) {
+                let found = match &values {
+                    Some(y) => quantiles(f, j, y, &of_column),
+                    None => of_column.iter().map(|one| weighted_quantile(f, j, one.q)).collect(),
+                };
+                theta.iter_mut().skip(j).step_by(d).zip(found).for_each(|(theta, value)| *theta = value);
+            }
         }
-        let only = observed.x.whole().to_slice().filter(|_| observed.d() == 1);
-        let y: Cow<[f64]> = only.map_or_else(|| observed.x.column(j).collect(), Cow::from);
-        let inside = bracket.rows(&y);
-        block.iter().map(|f| bracket.quantile(f, j, q, &y, &inside)).collect()
+        theta
     }
+}
+
+fn column(data: &Dataset, j: usize) -> Cow<'_, [f64]> {
+    let only = data.x.whole().to_slice().filter(|_| data.d() == 1);
+    only.map_or_else(|| data.x.column(j).collect(), Cow::from)
 }
 
 impl Model for Quantile {
@@ -162,10 +189,7 @@ impl Model for Quantile {
 
     fn minimise_block(&self, searches: &[Search]) -> Vec<Minimum> {
         let block: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
-        let mut theta = vec![Vec::with_capacity(self.brackets.len()); block.len()];
-        for k in 0..self.brackets.len() {
-            theta.iter_mut().zip(self.entry(&block, k)).for_each(|(theta, value)| theta.push(value));
-        }
+        let theta = self.entries(&block);
         let values = self.losses(&theta, &block);
         theta.into_iter().zip(values).map(|(theta, value)| Minimum::closed_form(theta, value)).collect()
     }

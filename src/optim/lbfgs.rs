@@ -10,8 +10,8 @@ use super::batch::{BatchObjective, Trial};
 use super::line_search::{LineSearch, Verdict};
 use super::progress::Progress;
 use super::{Minimum, Status};
-use crate::kernel::LANES;
-use crate::math::{dot, largest};
+use crate::kernel::{LANES, Level, entries};
+use crate::math::largest;
 
 /// When searches end.
 pub struct Settings {
@@ -377,8 +377,12 @@ pub fn pseudo_slope(slope: f64, theta: f64, l1: f64) -> f64 {
     }
 }
 
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    entries::dot(Level::current(), a, b)
+}
+
 fn add_scaled(a: &mut [f64], scale: f64, b: &[f64]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a += scale * b);
+    entries::add_scaled(Level::current(), a, scale, b);
 }
 
 #[cfg(test)]

@@ -228,12 +228,17 @@ impl<'a> Measure<'a> {
     /// rows, and the rows of pseudo-samples if they are others.
     pub fn masses(&self) -> (Masses<'a>, Option<Masses<'_>>) {
         let y = self.observed.y.as_ref();
-        let response = |i: usize, w: &f64| y.map_or(0.0, |y| w * y[i]);
         let mut observed = Masses {
             rows: self.observed,
             shared: None,
             mass: self.mass.clone().unwrap_or_else(|| self.w().to_vec()),
-            response: self.w().iter().enumerate().map(|(i, w)| response(i, w)).collect(),
+            response: y.map_or_else(
+                || vec![0.0; self.w().len()],
+                |y| {
+                    let y = y.as_slice().expect("responses are contiguous");
+                    self.w().iter().zip(y).map(|(w, y)| w * y).collect()
+                },
+            ),
         };
         let Some(part) = self.parts().find(|part| !std::ptr::eq(part.w, self.w())) else {
             return (observed, None);

@@ -6,6 +6,7 @@
 
 mod em;
 mod joint;
+mod mixed;
 mod newton;
 mod shaped;
 mod shaped_joint;

@@ -9,8 +9,8 @@ use crate::optim::{Minimum, Status};
 use crate::process::{Atoms, Measure};
 
 /// EM steps before the first Newton step: enough that a search ends in the basin that EM alone would end in.
-const EM_FIRST: usize = 30;
-/// A mixture with more parameters than this is left to EM: the Hessian would cost more than it saves.
+pub(super) const EM_FIRST: usize = 30;
+/// A mixture with more parameters than this is left to EM and steps that are mixed of its: the Hessian would cost more than it saves.
 const NEWTON_PARAMETERS: usize = 64;
 /// Damping of Newton steps: the first that is not zero, its factor up and down, and where it is hopeless.
 const DAMPING_FIRST: f64 = 0.02;
@@ -82,6 +82,11 @@ impl Gmm {
             }
             return self.newton(f, theta, EM_FIRST, sums);
         }
+        // Over sparse rows a pass knows what the one before it has left alone, and steps that add to variances may go up.
+        let mixes = self.change.is_none() && !self.sparse && self.added == 0.0 && self.k > 1;
+        if mixes && self.max_iterations > EM_FIRST {
+            return self.mix(f, here.theta, sums);
+        }
         let em = self.max_iterations;
         let mut trial = here.theta.clone();
         let mut drop = f64::INFINITY;
@@ -111,7 +116,7 @@ impl Gmm {
             here = Point { theta: trial, value };
             let converged = self.em_has_converged(drop, previous_drop, value);
             if converged && thorough {
-                return self.end(here, sums, iteration, Status::Ok);
+                return self.end(here.theta, here.value, sums, iteration, Status::Ok);
             }
             trial = here.theta.clone();
             self.m_step(&mut trial, sums);
@@ -120,7 +125,7 @@ impl Gmm {
             }
             thorough = converged || ahead_from.is_none();
         }
-        self.end(here, sums, em, Status::MaxIter)
+        self.end(here.theta, here.value, sums, em, Status::MaxIter)
     }
 
     /// Newton steps from `start`, damped towards EM: with H the Hessian and D the information of the complete data,
@@ -190,16 +195,23 @@ impl Gmm {
     }
 
     /// The start within the constraints: variances not below the floor.
-    fn admissible(&self, start: &[f64]) -> Vec<f64> {
+    pub(super) fn admissible(&self, start: &[f64]) -> Vec<f64> {
         let mut theta = start.to_vec();
         theta[self.k + self.k * self.d..].iter_mut().for_each(|s| *s = s.max(self.floor));
         theta
     }
 
-    fn end(&self, point: Point, sums: &EmSums, iterations: usize, status: Status) -> Minimum {
-        let gradient = self.gradient(&point.theta, |c| self.standardised(&point.theta, sums, c));
+    pub(super) fn end(
+        &self,
+        theta: Vec<f64>,
+        value: f64,
+        sums: &EmSums,
+        iterations: usize,
+        status: Status,
+    ) -> Minimum {
+        let gradient = self.gradient(&theta, |c| self.standardised(&theta, sums, c));
         let gradient = gradient.iter().fold(0.0f64, |m, g| m.max(g.abs()));
-        self.minimum(point.theta, point.value, gradient, iterations, status)
+        self.minimum(theta, value, gradient, iterations, status)
     }
 
     fn minimum(

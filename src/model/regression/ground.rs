@@ -137,8 +137,12 @@ impl<'a> Ground<'a> {
             Some(others) => (Cow::Owned(Dataset::stack(observed, others.rows)), true),
         };
         let join = |((observed, others), carrier): ((Masses, Option<Masses>), f64)| {
-            let (mass, sums) = others.map_or_else(Default::default, |others| (others.mass, others.response));
-            Responses::new([observed.mass, mass].concat(), [observed.response, sums].concat(), carrier)
+            let (mut mass, mut sums) = (observed.mass, observed.response);
+            if let Some(others) = others {
+                mass.extend(others.mass);
+                sums.extend(others.response);
+            }
+            Responses::new(mass, sums, carrier)
         };
         (Ground { rows, observed, alone }, masses.into_iter().map(join).collect())
     }

@@ -31,6 +31,12 @@ const SAMPLE: usize = 1024;
 const LARGEST_SINGLE: f64 = 1e4;
 /// Cells of a tile, in groups of rows: half a megabyte.
 const TILE: usize = 8192;
+/// Cells, in groups of rows, of which a pass is made from memory that all cores share: four megabytes and more.
+const AFAR: usize = 1 << 16;
+/// Columns from which on the weights of a draw, which are read in every pass, are few beside the rows.
+const WIDE: usize = 256;
+/// Rows of which weights are put into lanes together: their lines stay in the first-level cache.
+const LINES: usize = 64;
 
 /// Rows of a tile in doubles.
 pub fn tile(columns: usize) -> usize {
@@ -83,23 +89,29 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
         }
     }
 
-    fn take(&mut self, lane: usize, draw: usize, of: &Responses, n: usize, hard: Option<&Hard>) {
-        if self.taken[lane] == Some(draw) {
-            return;
-        }
-        self.taken[lane] = Some(draw);
-        let put = |lines: &mut [Line<T, L>], of_rows: &[f64]| {
-            lines.iter_mut().zip(of_rows).for_each(|(line, value)| line[lane] = T::of(*value));
-        };
+    /// Gives lanes to draws. What is new is put there some rows at a time, for all lanes of a line together.
+    fn take(&mut self, seats: &[Option<usize>; L], responses: &[Responses], n: usize, hard: Option<&Hard>) {
+        let new: Vec<(usize, &Responses)> = (0..L)
+            .filter(|&lane| seats[lane] != self.taken[lane])
+            .filter_map(|lane| Some((lane, &responses[seats[lane]?])))
+            .collect();
+        self.taken = *seats;
         if !self.many {
-            let [mass, ones] = of.of(&(0..n));
-            put(&mut self.mass, &mass);
-            put(&mut self.ones, &ones);
+            let on_rows: Vec<_> = new.iter().map(|(lane, of)| (*lane, of.of(&(0..n)))).collect();
+            for first in (0..n).step_by(LINES) {
+                let rows = first..n.min(first + LINES);
+                for (lane, [mass, ones]) in &on_rows {
+                    put(&mut self.mass[first..], &mass[rows.clone()], *lane);
+                    put(&mut self.ones[first..], &ones[rows.clone()], *lane);
+                }
+            }
         }
         if let Some(hard) = hard {
-            let [mass, ones] = of.hard(hard);
-            put(&mut self.hard_mass, mass);
-            put(&mut self.hard_ones, ones);
+            for (lane, of) in new {
+                let [mass, ones] = of.hard(hard);
+                put(&mut self.hard_mass, mass, lane);
+                put(&mut self.hard_ones, ones, lane);
+            }
         }
     }
 
@@ -163,6 +175,11 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
 struct Spare {
     mass: Vec<f64>,
     ones: Vec<f64>,
+}
+
+/// The first values into a lane of the first lines.
+fn put<T: Scalar<L>, const L: usize>(lines: &mut [Line<T, L>], values: &[f64], lane: usize) {
+    lines.iter_mut().zip(values).for_each(|(line, value)| line[lane] = T::of(*value));
 }
 
 /// Loss and gradient of the draws that are seated: margins of a tile of rows are one matrix product, and so is its share of
@@ -380,12 +397,7 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
         let groups = self.bench.len().max(trials.len());
         self.bench.resize_with(groups, || Seats::new(self.x, self.hard, self.x.n() > of.model.large));
         for (seats, trial) in self.bench.iter_mut().zip(trials.iter()) {
-            for (lane, draw) in trial.seats.iter().enumerate() {
-                match *draw {
-                    Some(draw) => seats.take(lane, draw, &of.responses[draw], of.data.n(), of.shared.hard()),
-                    None => seats.taken[lane] = None,
-                }
-            }
+            seats.take(&trial.seats, &of.responses, of.data.n(), of.shared.hard());
         }
         let (bench, metrics) = (&mut self.bench[..trials.len()], &mut self.metrics);
         pass::<F, _, _>(level, self.x, bench, trials, &of.responses, |seats, rows| {
@@ -410,7 +422,11 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
 
     /// Two lines at least share what is loaded. Rows that come from afar are to serve more draws.
     fn seats(&self) -> usize {
-        if self.x.groups() * self.x.d() <= 2 * TILE { 2 * L } else { 4 * L }
+        match self.x.groups() * self.x.d() {
+            cells if cells <= 2 * TILE => 2 * L,
+            cells if cells > AFAR && self.x.d() >= WIDE => 8 * L,
+            _ => 4 * L,
+        }
     }
 
     fn precondition(&mut self, searches: &[usize], far: &[bool], v: &mut Array2<f64>) -> bool {
