@@ -264,11 +264,10 @@ impl<T: Copy> Mapped<T> {
         let needed = self.len.checked_add(more).and_then(|len| len.checked_mul(size_of::<T>()));
         let needed = needed.ok_or_else(|| std::io::Error::other("a vector of that size fits nowhere"))?;
         if needed > self.capacity() * size_of::<T>() {
-            // Half as much again, so that a vector that grows is mapped anew a few times only.
-            let bytes = needed.max(needed / 2 * 3).next_multiple_of(1 << 16);
             match &mut self.pages {
-                Some(pages) => pages.grow(bytes)?,
-                None => self.pages = Some(pages::Pages::new(bytes)?),
+                // Half as much again, so that a vector that grows is mapped anew a few times only.
+                Some(pages) => pages.grow((needed / 2 * 3).next_multiple_of(1 << 16))?,
+                None => self.pages = Some(pages::Pages::new(needed.next_multiple_of(1 << 16))?),
             }
         }
         Ok(())

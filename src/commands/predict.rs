@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use npl::config::printable;
-use npl::data::files;
+use npl::data::files::{self, InputFile};
 use npl::data::incoming::{Incoming, NewRows};
 use npl::data::text::{Rules, Syntax};
 use npl::error::Error;
@@ -128,6 +128,10 @@ fn open<'a>(
 ) -> Result<Incoming<'a, Box<dyn Read>>> {
     let input: Box<dyn Read> = match is_standard(&args.new) {
         true => Box::new(std::io::stdin().lock()),
+        false if InputFile::open(&args.new)?.is_columns() => {
+            let message = format!("{shown} is a column file, and new rows are read from text");
+            return Err(Error::input(message).into());
+        }
         false => files::open(&args.new)?,
     };
     Ok(Incoming::new(input, shown, rules, &posterior.preparation, round, &args.keep)?)

@@ -10,11 +10,13 @@
 //! not, its optimality conditions say A r ≥ 0, and r·r = Σ (A r)ᵢ > 0, so that δ = r. Nothing rests on where a search for the
 //! minimum stopped.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use ndarray::{ArrayView1, ArrayView2};
 
+use crate::data::Rows;
 use crate::math::dot;
+use crate::storage::{Buffer, Place};
 
 /// A column of which less than this is left, as a share of its standard deviation, when its regression on those before it is
 /// taken away is a combination of them: the tolerance of R's `lm`.
@@ -56,7 +58,9 @@ pub struct Alias {
 /// An orthonormal basis of the columns of [1, X], made in their order.
 pub struct Basis {
     /// Its vectors; the first is that of the intercept, if there is one.
-    q: Vec<Vec<f64>>,
+    q: Vec<Buffer<f64>>,
+    /// Where they are.
+    place: Place,
     /// The column of the data that each of the others stands for.
     columns: Vec<usize>,
     /// That column, centred and of length 1, in terms of the vectors up to its own.
@@ -70,22 +74,34 @@ pub struct Basis {
 
 impl Basis {
     pub fn new(x: ArrayView2<f64>) -> Basis {
-        Basis::with(x, 1)
+        Basis::with(x, 1, Place::Memory)
+    }
+
+    /// Of the columns of these rows, in a file if they are in one.
+    pub fn of(rows: &Rows) -> Basis {
+        Basis::with(rows.whole(), 1, rows.place())
     }
 
     /// Of the columns of X alone: there is no intercept.
     pub fn through_origin(x: ArrayView2<f64>) -> Basis {
-        Basis::with(x, 0)
+        Basis::with(x, 0, Place::Memory)
     }
 
-    fn with(x: ArrayView2<f64>, intercept: usize) -> Basis {
+    fn with(x: ArrayView2<f64>, intercept: usize, place: Place) -> Basis {
         let (n, d) = x.dim();
-        let mut basis =
-            Basis { q: Vec::new(), columns: Vec::new(), r: Vec::new(), aliased: Vec::new(), d, intercept };
+        let mut basis = Basis {
+            q: Vec::new(),
+            place,
+            columns: Vec::new(),
+            r: Vec::new(),
+            aliased: Vec::new(),
+            d,
+            intercept,
+        };
         if n == 0 {
             return basis;
         }
-        basis.q.extend((0..intercept).map(|_| vec![1.0 / (n as f64).sqrt(); n]));
+        basis.q.extend((0..intercept).map(|_| Buffer::filled(place, n, 1.0 / (n as f64).sqrt())));
         for (j, column) in x.columns().into_iter().enumerate() {
             if basis.q.len() == n {
                 break;
@@ -98,7 +114,8 @@ impl Basis {
     fn add(&mut self, column: usize, x: ArrayView1<f64>) {
         let n = x.len() as f64;
         let mean = if self.intercept > 0 { x.sum() / n } else { 0.0 };
-        let mut left: Vec<f64> = x.iter().map(|v| v - mean).collect();
+        let mut left = Buffer::filled(self.place, x.len(), 0.0);
+        left.iter_mut().zip(x).for_each(|(left, v)| *left = v - mean);
         let length = norm(&left);
         let largest = x.iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
         if length <= CONSTANT * n.sqrt() * largest {
@@ -142,12 +159,13 @@ impl Basis {
         if k == 0 {
             return None;
         }
-        let mut a = Vec::with_capacity(rows.len() * k);
+        let mut a = Buffer::sized(self.place, rows.len() * k);
+        let mut row = vec![0.0; k];
         for &(i, sign) in rows {
-            let first = a.len();
-            a.extend(self.q.iter().map(|q| sign * q[i]));
-            let length = norm(&a[first..]);
-            a[first..].iter_mut().for_each(|v| *v /= length);
+            row.iter_mut().zip(&self.q).for_each(|(a, q)| *a = sign * q[i]);
+            let length = norm(&row);
+            row.iter_mut().for_each(|v| *v /= length);
+            a.extend_from_slice(&row);
         }
         let mut direction = Cone { a: &a, k }.separate()?;
         let coefficients = self.coefficients(direction.split_off(self.intercept));
@@ -334,13 +352,13 @@ impl Active {
 
 /// Takes the part in the span of `q` away from `v`, and says what it was. Twice, for the first time leaves rounding errors of
 /// what it took away (Giraud et al. 2005).
-fn orthogonalise(q: &[Vec<f64>], v: &mut [f64]) -> Vec<f64> {
+fn orthogonalise<Q: Deref<Target = [f64]>>(q: &[Q], v: &mut [f64]) -> Vec<f64> {
     let mut parts = vec![0.0; q.len()];
     for _ in 0..2 {
         let before = norm(v);
         for (part, q) in parts.iter_mut().zip(q) {
             let along = dot(q, v);
-            v.iter_mut().zip(q).for_each(|(v, q)| *v -= along * q);
+            v.iter_mut().zip(q.iter()).for_each(|(v, q)| *v -= along * q);
             *part += along;
         }
         if norm(v) > 0.1 * before {

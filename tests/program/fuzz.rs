@@ -15,6 +15,7 @@ use flate2::write::GzEncoder;
 use ndarray::Array2;
 use npl::bytes::Bytes;
 use npl::config::Document;
+use npl::data::columns;
 use npl::data::formula::Formula;
 use npl::data::incoming::Incoming;
 use npl::data::preparation::{InputColumn, Preparation};
@@ -100,6 +101,16 @@ fn file(bytes: &[u8], format: Format) -> npl::error::Result<Table> {
     let path = folder.path().join("f.dat");
     fs::write(&path, bytes).unwrap();
     read(&path, format, &rules(Syntax::Delimited(b','))).map(|(table, _)| table)
+}
+
+/// As it is, and with the seals that its blocks would have.
+fn columns(bytes: &[u8]) -> bool {
+    let levels = rules(Syntax::Delimited(b','));
+    let numbers = Rules { categorical: Categorical::Columns(Vec::new()), rows: Some(3), ..levels.clone() };
+    for rules in [&levels, &numbers] {
+        accepted(columns::read(&columns::sealed_anew(bytes)[..], "f.dat", rules));
+    }
+    accepted(columns::read(bytes, "f.dat", &levels))
 }
 
 fn idx(bytes: &[u8]) -> bool {
@@ -303,6 +314,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("csv", csv),
     ("arff", arff),
     ("idx", idx),
+    ("columns", columns),
     ("gzip", gzip),
     ("part", part),
     ("expression", expression),
@@ -462,6 +474,11 @@ fn arff_is_read_or_refused() {
 #[test]
 fn idx_is_read_or_refused() {
     fuzz("idx");
+}
+
+#[test]
+fn column_files_are_read_or_refused() {
+    fuzz("columns");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod bench_vs_python;
 #[cfg(all(feature = "plot", unix))]
 mod browser;
 mod cli;
+mod columns;
 mod comfort;
 mod compare;
 mod coverage;

@@ -45,6 +45,25 @@ fn seal(before: &Seal, kind: u8, content: &[u8]) -> Seal {
     hash.finalize().into()
 }
 
+/// A file with the seals that its blocks would have, as far as they can be told apart: what a stranger could write, for tests.
+pub fn sealed_anew(file: &[u8]) -> Vec<u8> {
+    let Some((mut out, mut rest)) = file.split_at_checked(12).map(|(head, rest)| (head.to_vec(), rest))
+    else {
+        return file.to_vec();
+    };
+    let mut last = first_seal();
+    while let Some((head, more)) = rest.split_at_checked(9) {
+        let length = u64::from_le_bytes(head[1..].try_into().expect("eight bytes"));
+        let content = usize::try_from(length).ok().and_then(|length| more.split_at_checked(length));
+        let Some((content, more)) = content else { break };
+        last = seal(&last, head[0], content);
+        out.extend([head, content, &last].concat());
+        rest = more.get(32..).unwrap_or_default();
+    }
+    out.extend(rest);
+    out
+}
+
 /// The seal before the first block.
 fn first_seal() -> Seal {
     let mut hash = Sha256::new();

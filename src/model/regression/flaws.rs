@@ -55,7 +55,7 @@ impl Observed {
         if model.penalty != Penalty::None {
             return if y.is_empty() || one_sided::<F>(y) { Observed::Constant } else { Observed::Sound };
         }
-        let basis = Basis::new(data.x.whole());
+        let basis = Basis::of(&data.x);
         let sound = basis.is_full() && basis.separation(&labelled::<F>(y.view())).is_none();
         if sound { Observed::Sound } else { Observed::Flawed(basis) }
     }
@@ -86,7 +86,7 @@ impl<F: Family> Regression<F> {
         if self.penalty != Penalty::None || self.prior {
             return None;
         }
-        let (basis, rows) = (Basis::new(train.x.whole()), labelled::<F>(train.y.as_ref()?.view()));
+        let (basis, rows) = (Basis::of(&train.x), labelled::<F>(train.y.as_ref()?.view()));
         let needed = if self.gamma == 0.0 { "is needed, and `gamma` above 0" } else { "is needed" };
         let cure = "give a penalty (\"ridge\", `student_t`, \"lasso\")";
         let mut flaws = Vec::new();

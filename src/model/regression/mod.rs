@@ -24,6 +24,7 @@ use super::predictor::{Canonical, Common, PenaltyWeight};
 use super::{Block, Context, Model, Response, Search, Support};
 use crate::config::{Complaint, Gamma, NonNegative, Positive, brief, complaint};
 use crate::data::Dataset;
+use crate::data::design::Design;
 use crate::kernel::regression::{Partition, log_density};
 use crate::kernel::{LANES, Level, Line, Scalar};
 use crate::model::Joint;
@@ -193,7 +194,7 @@ impl Config {
             change: context.optimiser.change.map(|c| c.get()),
             max_iterations: context.optimiser.max_iterations.get(),
             level: Level::current(),
-            block: (WEIGHTS / y.len().max(1)).clamp(SMALLEST_BLOCK, BLOCK),
+            block: block(context, y.len()),
             large: LARGE,
             metric: OnceLock::new(),
             fit: OnceLock::new(),
@@ -238,10 +239,20 @@ pub struct Regression<F: Family> {
 }
 
 /// Draws of a block: few lanes are idle while its last searches end. Fewer where rows are so many that the weights of all
-/// would take more than a few dozen megabytes, but enough to share a pass.
+/// would take more than a few dozen megabytes, but enough to share a pass; of many rows whose weights are kept, a line.
 const BLOCK: usize = 256;
 const SMALLEST_BLOCK: usize = 32;
 const WEIGHTS: usize = 1 << 22;
+
+fn block(context: &Context, n: usize) -> usize {
+    let kept = n > LARGE && !is_streamed(context.train, context.alpha > 0.0);
+    if kept { LANES } else { (WEIGHTS / n.max(1)).clamp(SMALLEST_BLOCK, BLOCK) }
+}
+
+/// Whether weights of many such rows are made again and not kept.
+fn is_streamed(rows: &Dataset, prior: bool) -> bool {
+    !prior && rows.design == Design::default()
+}
 /// Largest gradient entry of a converged search, per unit of the tolerance: 10⁻⁹ by default, and the score identities hold
 /// to this.
 const GRADIENT: f64 = 1e-6;
@@ -434,10 +445,12 @@ impl<F: Family> Model for Regression<F> {
         let (n, lanes) = (rows.n() as f64, draws.next_multiple_of(LANES).min(4 * LANES) as f64);
         // Singles are half as large, and twice as many.
         let tile = n.min(2.0 * tile(self.d() + 1) as f64);
-        if rows.n() > self.large {
-            3.0 * lanes * (tile + CHUNK as f64)
-        } else {
-            draws as f64 * n + 2.0 * lanes * n + lanes * tile
+        // With pseudo-samples masses and sums are kept beside the weights.
+        let kept = draws as f64 * n * if self.prior { 3.0 } else { 1.0 };
+        match rows.n() > self.large {
+            true if is_streamed(rows, self.prior) => 3.0 * lanes * (tile + CHUNK as f64),
+            true => kept + 3.0 * lanes * (tile + CHUNK as f64),
+            false => kept + 2.0 * lanes * n + lanes * tile,
         }
     }
 
