@@ -264,3 +264,23 @@ fn corrected_intervals_know_case_weights_and_units() {
         assert!((model[k].exp() / odds[k] - 1.0).abs() < 1e-2, "{model:?} {odds:?}");
     }
 }
+
+/// A quantity that some draws do not have is told of, and so are draws that are left out of its numbers.
+#[test]
+fn quantities_that_are_no_numbers_are_counted() {
+    let place = place();
+    let derived = "[derived]\nroot = \"sqrt(beta.z)\"\nnever = \"log(-exp(beta.x))\"\n[sampler]";
+    place.write("d.toml", LOGISTIC.replace("[sampler]", derived));
+    let said = place.ok(&["run", "d.toml"]);
+    let draws = place.read("runs/d/samples.csv");
+    let table = cells(&draws);
+    let j = table[0].iter().position(|c| *c == "beta.z").unwrap();
+    let below = table[1..].iter().filter(|row| number(row[j]) < 0.0).count();
+    assert!(below > 0 && below < 400);
+    for text in [said.stdout + &said.stderr, place.ok(&["summary", "runs/d"]).stdout] {
+        assert!(text.contains(&format!("`root` is no number in {below} of 400 draws")), "{text}");
+        assert!(text.contains("`never` is no number in 400 of 400 draws"), "{text}");
+    }
+    let summary = place.ok(&["summary", "runs/d", "--only", "never", "--format", "csv"]).stdout;
+    assert!(cells(&summary)[1][2] == "NaN", "{summary}");
+}
