@@ -57,6 +57,9 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
             if ratios {
                 predict::check_ratios(&args.run)?;
             }
+            if units == Units::Data {
+                predict::check_units(&args.run)?;
+            }
             let preparation = predict::preparation(&args.run)?;
             let (samples, units) = samples.in_units(&preparation, units == Units::Data, ratios)?;
             (samples, Some(units))

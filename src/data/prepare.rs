@@ -853,8 +853,12 @@ fn responses(table: &Table, target: usize, recipe: &Recipe) -> Result<Vec<f64>> 
         values.push(match recipe.classes.get(level) {
             Some(&value) => value,
             None if recipe.classes.is_empty() => level.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
+                let several = match levels.names().len() > 2 {
+                    true => ", or choose a model of several classes, [model.multinomial] or [model.ordered]",
+                    false => "",
+                };
                 let message = format!(
-                    "target \"{name}\" has the value \"{}\"; say what it stands for: `data.classes = {{ \"{}\" = 1, … }}`",
+                    "target \"{name}\" has the value \"{}\"; say what it stands for: `data.classes = {{ \"{}\" = 1, … }}`{several}",
                     printable(level),
                     printable(level)
                 );

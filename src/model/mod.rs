@@ -191,7 +191,7 @@ impl ModelConfig {
 }
 
 /// Keys of a model, whichever of them it has, that are the prior on θ of conventional Bayes: no part of its loss.
-pub const PRIOR_KEYS: &[&str] = &["prior", "ard", "intercept_prior"];
+pub const PRIOR_KEYS: &[&str] = &["prior", "ard", "intercept_prior", "auxiliary_prior"];
 
 /// What a model is built for.
 pub struct Context<'a> {

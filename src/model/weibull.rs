@@ -6,13 +6,12 @@ use std::ops::Range;
 use ndarray::ArrayView1;
 use rand::distr::Distribution;
 use rand_distr::Exp1;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::identify::Basis;
+use super::predictor::{Extra, Law, Outcome, PenaltyWeight, config};
 use super::row_loss::{RowLoss, Rows, Tile};
 use super::{Block, Context, Model, Response, Support};
-use crate::config::{Complaint, Gamma, brief, complaint};
+use crate::config::{Complaint, brief, complaint};
 use crate::data::Dataset;
 use crate::kernel::{LANES, Level, Line};
 use crate::penalty::{Penalty, Shape};
@@ -20,18 +19,13 @@ use crate::rng::Rng;
 
 pub const STARTER: &str = include_str!("../../configs/starters/weibull.toml");
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    /// g(β), on the coefficients and not the intercept or the shape.
-    pub penalty: Penalty,
-    /// Strength γ of the penalty: a number, or "1/n". Left out: "1/n".
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gamma: Option<Gamma>,
-}
+config! {}
 
 impl Config {
     pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
+        if self.goes_beyond(context.train) {
+            return self.common().build(Times, context);
+        }
         let Some(y) = &context.train.y else {
             return Err(vec![complaint(
                 "",
@@ -51,6 +45,84 @@ impl Config {
         let (optimiser, n) = (context.optimiser.clone(), context.train.mass());
         Ok(Box::new(Rows { loss, optimiser, mass: context.mass, n }))
     }
+
+    /// Keys are given that [`Weibull`] does not know, and the law of [`Times`] does.
+    fn goes_beyond(&self, train: &Dataset) -> bool {
+        let common = self.common();
+        !common.penalty_factor.is_empty()
+            || common.weight != PenaltyWeight::Fixed
+            || !common.intercept
+            || common.intercept_prior.is_some()
+            || common.auxiliary_prior.is_some()
+            || train.offset.is_some()
+    }
+}
+
+/// The same loss of a time, for whatever a regression may have beside its coefficients.
+#[derive(Clone)]
+struct Times;
+
+impl Law for Times {
+    /// k and log k.
+    type At = [f64; 2];
+
+    fn response(&self) -> Response {
+        Response::Positive
+    }
+
+    fn extras(&self) -> Vec<Extra> {
+        vec![Extra::scale("shape", 1.0)]
+    }
+
+    fn at(&self, phi: &[f64]) -> [f64; 2] {
+        [phi[0], libm::log(phi[0])]
+    }
+
+    fn loss(&self, at: &[f64; 2], of: Outcome, eta: &[f64], by_eta: &mut [f64], by_phi: &mut [f64]) -> f64 {
+        let [shape, log_shape] = *at;
+        let event = f64::from(of.event);
+        let z = shape * (libm::log(of.y) - eta[0]);
+        let exp = libm::exp(z);
+        by_eta[0] = shape * (event - exp);
+        by_phi[0] = z * exp - event * (1.0 + z);
+        exp - event * (log_shape + z)
+    }
+
+    fn carrier(&self, of: Outcome) -> f64 {
+        if of.event { libm::log(of.y) } else { 0.0 }
+    }
+
+    fn mean(&self, at: &[f64; 2], eta: &[f64]) -> Option<f64> {
+        Some(libm::exp(eta[0] + libm::lgamma(1.0 + 1.0 / at[0])))
+    }
+
+    fn sample(&self, at: &[f64; 2], eta: &[f64], rng: &mut Rng) -> f64 {
+        sample(eta[0], at[0], rng).clamp(f64::MIN_POSITIVE, f64::MAX)
+    }
+
+    fn knows_events(&self) -> bool {
+        true
+    }
+
+    /// A time that is censored keeps its scale from vanishing alone.
+    fn keeps(&self, of: Outcome) -> [bool; 2] {
+        [true, of.event]
+    }
+
+    fn wants(&self, train: &Dataset) -> Option<Complaint> {
+        one_time(train)
+    }
+}
+
+/// Two different times of events are needed at least: one alone is met exactly by an ever larger shape.
+fn one_time(train: &Dataset) -> Option<Complaint> {
+    let y = train.y.as_ref()?;
+    let is_event = |i: &usize| train.event.as_ref().is_none_or(|event| event[*i] == 1.0);
+    let mut events = (0..train.n()).filter(is_event);
+    let first = events.next().map(|i| y[i]);
+    let alone = events.all(|i| Some(y[i]) == first);
+    let message = "has no minimum: for its shape the data need events at two times at least";
+    alone.then(|| complaint("", message))
 }
 
 /// θ is β (d), the intercept, and the shape k.
@@ -146,15 +218,12 @@ impl RowLoss for Weibull {
         true
     }
 
-    /// Two different times of events at least: one alone is met exactly by an ever larger shape. Without a penalty, events must
-    /// also keep every coefficient from growing, and columns be independent.
+    /// Events at two times. Without a penalty, events must also keep every coefficient from growing, and columns be independent.
     fn flaws(&self, train: &Dataset) -> Option<Vec<Complaint>> {
-        let y = train.y.as_ref().filter(|_| !self.prior)?;
+        train.y.as_ref().filter(|_| !self.prior)?;
         let is_event = |i: &usize| train.event.as_ref().is_none_or(|event| event[*i] == 1.0);
-        let events: Vec<usize> = (0..train.n()).filter(is_event).collect();
-        if events.iter().all(|&i| y[i] == y[events[0]]) {
-            let message = "has no minimum: for its shape the data need events at two times at least";
-            return Some(vec![complaint("", message)]);
+        if let Some(wanted) = one_time(train) {
+            return Some(vec![wanted]);
         }
         if self.penalty != Penalty::None {
             return None;

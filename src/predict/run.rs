@@ -11,7 +11,7 @@ use crate::data::prepare::StandardiseBy;
 use crate::error::{Error, Result};
 use crate::experiment::{DataConfig, Experiment};
 use crate::math::log_sum_exp;
-use crate::model::{Context, Model, Response};
+use crate::model::{Context, Model, ModelConfig, Response};
 use crate::rng::{Purpose, Seed};
 use crate::samples::{Kinship, LOG_WEIGHT, Samples};
 use crate::store;
@@ -121,6 +121,18 @@ pub fn preparation(run: &Path) -> Result<Preparation> {
     Preparation::of_text(&text).ok_or_else(unknown)
 }
 
+/// That coefficients are those of columns: what the parameters of a loss of one's own are, it alone knows.
+pub fn check_units(run: &Path) -> Result<()> {
+    match experiment(run, 0)?.model {
+        ModelConfig::Custom(_) => {
+            let why = "--units: what the parameters of [model.custom] are to columns is known to its loss alone; leave \
+                       `data.standardise` out where units matter";
+            Err(in_run(run, why))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// That e^β is a ratio: of odds or of rates, where the expectation of the response is no line.
 pub fn check_ratios(run: &Path) -> Result<()> {
     let experiment = experiment(run, 0)?;
@@ -128,7 +140,7 @@ pub fn check_ratios(run: &Path) -> Result<()> {
     let names = preparation.columns(0).iter().map(|column| column.name.clone()).collect();
     let model = model(&experiment, names, &preparation)?;
     match model.response().filter(|_| model.coefficients().is_some()) {
-        Some(Response::Binary | Response::Count | Response::Positive) => Ok(()),
+        Some(Response::Binary | Response::Count | Response::Positive | Response::Class(_)) => Ok(()),
         _ => Err(in_run(run, "--ratios: e^beta is a ratio of odds or of rates, and its model has neither")),
     }
 }

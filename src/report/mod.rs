@@ -142,6 +142,9 @@ pub struct Diagnostics {
     pub importance: Option<Weights>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subsample: Option<Distance>,
+    /// Draws in which a derived quantity is no number, where there are any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub undefined: BTreeMap<String, usize>,
 }
 
 /// How far from the minimum over all rows searches by mini-batches have ended, in posterior standard deviations.
@@ -219,6 +222,7 @@ bytes!(Diagnostics {
     advi,
     importance,
     subsample,
+    undefined,
 });
 bytes!(CollapseShares { at_floor, narrow });
 bytes!(ChainReport { chains, warmup, divergences, mean_steps, max_rhat, min_ess_bulk, min_ess_tail, worst });
@@ -413,6 +417,7 @@ impl DiagnosticsSum {
             chains: None,
             advi: None,
             importance: None,
+            undefined: BTreeMap::new(),
             subsample: (self.looked_at > 0).then(|| Distance {
                 draws: self.looked_at,
                 rms: (self.squares / self.looked_at as f64).sqrt(),

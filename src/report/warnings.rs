@@ -1,6 +1,8 @@
 //! What a reader of a run's numbers must know first. Made in one place, from the facts of its repeats, so that `run`, `summary`,
 //! `table` and `report.json` say the same.
 
+use std::collections::BTreeMap;
+
 use crate::bayes::importance::Weights;
 use crate::optim::Status;
 use crate::report::{AdviReport, ChainReport, Diagnostics, Distance, FEW, Observations, Repeat};
@@ -41,7 +43,23 @@ pub fn warnings(repeats: &[Repeat], rounds: &str) -> Vec<String> {
     found.extend(subsampling(&each.iter().filter_map(|d| d.subsample).collect::<Vec<_>>(), &within));
     found.extend(collapse(&each));
     found.extend(dispersion(&each, repeats.iter().map(|r| r.draws).sum()));
+    found.extend(undefined(&each, repeats.iter().map(|r| r.draws).sum()));
     found
+}
+
+/// Derived quantities that some draws do not have: a summary of the others is of another posterior.
+fn undefined(each: &[&Diagnostics], draws: usize) -> Vec<String> {
+    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    each.iter()
+        .flat_map(|d| &d.undefined)
+        .for_each(|(name, count)| *counts.entry(name).or_default() += count);
+    let sentence = |(name, count): (&String, usize)| {
+        format!(
+            "`{}` is no number in {count} of {draws} draws: numbers that are told of it leave them out",
+            name
+        )
+    };
+    counts.into_iter().map(sentence).collect()
 }
 
 /// Mini-batches whose noise shows in the spread of the draws.

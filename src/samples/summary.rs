@@ -39,7 +39,7 @@ impl Summary {
     fn of_numbers(parameter: &str, mut values: Vec<f64>) -> Summary {
         values.sort_unstable_by(f64::total_cmp);
         let n = values.len() as f64;
-        let (mean, sd) = (mean(&values), sd(&values));
+        let (mean, sd) = (mean(&values), if values.is_empty() { f64::NAN } else { sd(&values) });
         // One draw has no spread, and nothing is known of its errors.
         let known = if n > 1.0 { 1.0 } else { f64::NAN };
         let fourth = values.iter().map(|v| (v - mean).powi(4)).sum::<f64>() / n;

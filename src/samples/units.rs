@@ -6,15 +6,16 @@ use std::ops::Range;
 use super::format::{Each, Table};
 use super::read::Samples;
 use super::{REPEAT, wrong};
-use crate::data::preparation::Preparation;
+use crate::data::preparation::{Column, Preparation};
 use crate::error::Result;
 
-/// What one coefficient becomes: a multiple of itself, and its share of the intercept.
-#[derive(Clone, Copy, Debug)]
+/// What one coefficient becomes: a multiple of itself; and its share of what stands beside it, the intercept, or every cut point.
+#[derive(Clone, Debug)]
 struct Change {
     place: usize,
     scale: f64,
     share: f64,
+    beside: Vec<usize>,
 }
 
 /// How coefficients are told: in units of the data or those that they are in, as they are or as e^β.
@@ -22,9 +23,37 @@ struct Change {
 pub struct Units {
     /// Of every round; the last is that of all that follow.
     rounds: Vec<Vec<Change>>,
-    intercept: Option<usize>,
     /// e^β: odds and rate ratios.
     ratios: bool,
+}
+
+/// The parameters of one linear predictor.
+struct Predictor {
+    /// What names of its coefficients begin with: `beta.`, or `beta.q10.` of one of several.
+    head: String,
+    intercept: Option<usize>,
+}
+
+/// The linear predictors of these columns, and their cut points where these are in the place of intercepts.
+fn predictors(parameters: &[String], columns: &[Column]) -> (Vec<Predictor>, Vec<usize>) {
+    let place = |name: &str| parameters.iter().position(|known| known == name);
+    let has_all =
+        |head: &str| columns.iter().all(|column| place(&format!("{head}{}", column.name)).is_some());
+    if has_all("beta.") {
+        let one = Predictor { head: "beta.".into(), intercept: place("intercept") };
+        let is_cut = |name: &String| name == "cut" || name.starts_with("cut.");
+        let none = one.intercept.is_none();
+        let cuts = (0..parameters.len()).filter(|&j| none && is_cut(&parameters[j]));
+        return (vec![one], cuts.collect());
+    }
+    let first = columns.first().map_or(String::new(), |column| format!(".{}", column.name));
+    let tag = |name: &String| Some(name.strip_prefix("beta.")?.strip_suffix(&first)?.to_owned());
+    let tags: Vec<String> = parameters.iter().filter_map(tag).collect();
+    let of_tag = |tag: String| Predictor {
+        intercept: place(&format!("intercept.{tag}")),
+        head: format!("beta.{tag}."),
+    };
+    (tags.into_iter().map(of_tag).filter(|one| has_all(&one.head)).collect(), Vec::new())
 }
 
 impl Units {
@@ -35,37 +64,47 @@ impl Units {
         of_data: bool,
         ratios: bool,
     ) -> std::result::Result<Units, String> {
-        let intercept = parameters.iter().position(|name| name == "intercept");
         let mut rounds = Vec::with_capacity(preparation.rounds.len());
         for columns in &preparation.rounds {
-            let mut changes = Vec::with_capacity(columns.len());
-            for column in columns {
-                let name = format!("beta.{}", column.name);
-                let Some(place) = parameters.iter().position(|p| *p == name) else {
-                    let why = format!(
-                        "it has no draws of {name}: its parameters are not the coefficients of its columns"
-                    );
-                    return Err(crate::config::printable(&why).to_string());
-                };
-                let sd = column.sd.filter(|sd| *sd > 0.0);
-                let divided = if column.level.is_none() { preparation.divide.unwrap_or(1.0) } else { 1.0 };
-                let (scale, share) = match of_data {
-                    true => {
-                        let unit = sd.map_or(1.0, |sd| column.unit / sd);
-                        (unit / divided, if sd.is_some() { -column.mean * unit } else { 0.0 })
+            let (predictors, cuts) = predictors(parameters, columns);
+            if predictors.is_empty() {
+                let name = columns.first().map_or("", |column| &column.name);
+                let why = format!(
+                    "it has no draws of beta.{name}: its parameters are not the coefficients of its columns"
+                );
+                return Err(crate::config::printable(&why).to_string());
+            }
+            let mut changes = Vec::new();
+            for Predictor { head, intercept } in predictors {
+                for column in columns {
+                    let place = parameters.iter().position(|name| *name == format!("{head}{}", column.name));
+                    let sd = column.sd.filter(|sd| *sd > 0.0);
+                    let divided =
+                        if column.level.is_none() { preparation.divide.unwrap_or(1.0) } else { 1.0 };
+                    let (scale, share) = match of_data {
+                        true => {
+                            let unit = sd.map_or(1.0, |sd| column.unit / sd);
+                            (unit / divided, if sd.is_some() { -column.mean * unit } else { 0.0 })
+                        }
+                        false => (1.0, 0.0),
+                    };
+                    if share != 0.0 && intercept.is_none() && cuts.is_empty() {
+                        let why = "its columns were centred and it has no intercept that would take their means: its coefficients \
+                                   have no meaning in the units of the data";
+                        return Err(why.to_owned());
                     }
-                    false => (1.0, 0.0),
-                };
-                changes.push(Change { place, scale, share });
+                    let place = place.expect("looked for with all of them");
+                    // A cut point is on the other side: cut − βᵀx.
+                    let (beside, share) = match intercept {
+                        Some(at) => (vec![at], share),
+                        None => (cuts.clone(), -share),
+                    };
+                    changes.push(Change { place, scale, share, beside });
+                }
             }
             rounds.push(changes);
         }
-        if intercept.is_none() && rounds.iter().flatten().any(|change| change.share != 0.0) {
-            let why = "its columns were centred and it has no intercept that would take their means: its coefficients have no \
-                       meaning in the units of the data";
-            return Err(why.to_owned());
-        }
-        Ok(Units { rounds, intercept, ratios })
+        Ok(Units { rounds, ratios })
     }
 
     /// What parameters are called then.
@@ -86,9 +125,7 @@ impl Units {
             let beta = theta[change.place];
             let scaled = beta * change.scale;
             theta[change.place] = if self.ratios { libm::exp(scaled) } else { scaled };
-            if let Some(at) = self.intercept {
-                theta[at] += beta * change.share;
-            }
+            change.beside.iter().for_each(|&at| theta[at] += beta * change.share);
         }
     }
 
@@ -99,9 +136,7 @@ impl Units {
             let scaled = beta * change.scale;
             // The derivative of e^β is e^β.
             moved[change.place] = if self.ratios { told[change.place] * scaled } else { scaled };
-            if let Some(at) = self.intercept {
-                moved[at] += beta * change.share;
-            }
+            change.beside.iter().for_each(|&at| moved[at] += beta * change.share);
         }
     }
 }
@@ -156,11 +191,11 @@ mod tests {
     fn small_changes_are_carried_as_parameters_are() {
         for ratios in [false, true] {
             let changes = vec![
-                Change { place: 0, scale: 0.4, share: -1.5 },
-                Change { place: 1, scale: 2.5, share: 0.25 },
+                Change { place: 0, scale: 0.4, share: -1.5, beside: vec![2, 4] },
+                Change { place: 1, scale: 2.5, share: 0.25, beside: vec![2] },
             ];
-            let units = Units { rounds: vec![changes], intercept: Some(2), ratios };
-            let (theta, step) = ([0.3, -0.7, 1.1, 9.0], [0.2, 0.5, -0.4, 3.0]);
+            let units = Units { rounds: vec![changes], ratios };
+            let (theta, step) = ([0.3, -0.7, 1.1, 9.0, -2.0], [0.2, 0.5, -0.4, 3.0, 0.1]);
             let told = |t: f64| {
                 let mut theta: Vec<f64> = theta.iter().zip(&step).map(|(a, b)| a + t * b).collect();
                 units.apply(3, &mut theta);

@@ -109,3 +109,50 @@ fn what_has_no_minimum_is_refused() {
         assert!(refused.contains(says), "{refused}");
     }
 }
+
+/// Keys that all regressions share lead to another search, and to the same minimum; an offset takes the place of an intercept.
+#[test]
+fn shared_keys_have_the_minimum_of_the_plain_ones() {
+    let minima = |rows: Vec<(f64, u8, u8)>, more: &str, model: &str| -> Vec<Vec<f64>> {
+        let (_file, text) = experiment(rows.into_iter(), &format!("[model.weibull]\n{model}"));
+        let study = study(&text.replace("[sampler]", &format!("{more}[sampler]")));
+        let cancel = std::sync::atomic::AtomicBool::new(false);
+        let trial = study.trial(0).unwrap().scheme(&pool(1), &cancel).unwrap();
+        let at = |draw| trial.model.minimise(&trial.plan().measure(draw), &trial.plan().start(draw, 0)).theta;
+        (0..30).map(at).collect()
+    };
+    let rows = || ROWS.to_vec();
+    for penalty in ["\"none\"", "\"ridge\"\ngamma = 0.1", "{ student_t = { a = 1.0, b = 1.0 } }"] {
+        let plain = minima(rows(), "", &format!("penalty = {penalty}"));
+        let law = minima(rows(), "", &format!("penalty = {penalty}\npenalty_factor = {{ g = 1.0 }}"));
+        for (a, b) in plain.iter().flatten().zip(law.iter().flatten()) {
+            assert!((a - b).abs() < 1e-7 * b.abs().max(1.0), "{penalty}: {a} {b}");
+        }
+    }
+    // Nothing holds the column, as if there were no penalty.
+    let free = minima(rows(), "", "penalty = \"ridge\"\ngamma = 3.0\npenalty_factor = { g = 0.0 }");
+    let none = minima(rows(), "", "penalty = \"none\"");
+    let apart = free.iter().flatten().zip(none.iter().flatten()).map(|(a, b)| (a - b).abs());
+    assert!(apart.fold(0.0, f64::max) < 1e-7);
+    // Exposure 2 is log 2 in every linear predictor: the times halve.
+    let half = rows().into_iter().map(|(t, event, g)| (t / 2.0, event, g)).collect();
+    let halved = minima(half, "", "penalty = \"none\"");
+    for (a, b) in none.iter().zip(&halved) {
+        assert!((a[1] - b[1] - 2f64.ln()).abs() < 1e-7 && (a[2] - b[2]).abs() < 1e-6, "{a:?} {b:?}");
+    }
+    let offset = minima(rows(), "offset = \"g\"\ncolumns = []\n", "penalty = \"none\"");
+    let score = |theta: &[f64], draw: usize| -> f64 {
+        let (_file, text) = experiment(ROWS.into_iter(), "[model.weibull]\npenalty = \"none\"");
+        let study = study(&text);
+        let cancel = std::sync::atomic::AtomicBool::new(false);
+        let trial = study.trial(0).unwrap().scheme(&pool(1), &cancel).unwrap();
+        let f = trial.plan().measure(draw as u64);
+        let by_row = |((t, event, g), w): ((f64, u8, u8), &f64)| {
+            w * ((theta[1] * (t.ln() - theta[0] - f64::from(g))).exp() - f64::from(event))
+        };
+        ROWS.into_iter().zip(f.weights().0).map(by_row).sum()
+    };
+    for (draw, theta) in offset.iter().enumerate().take(5) {
+        assert!(theta.len() == 2 && score(theta, draw).abs() < 1e-7, "{theta:?}");
+    }
+}

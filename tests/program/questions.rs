@@ -264,3 +264,122 @@ fn corrected_intervals_know_case_weights_and_units() {
         assert!((model[k].exp() / odds[k] - 1.0).abs() < 1e-2, "{model:?} {odds:?}");
     }
 }
+
+/// A quantity that some draws do not have is told of, and so are draws that are left out of its numbers.
+#[test]
+fn quantities_that_are_no_numbers_are_counted() {
+    let place = place();
+    let derived = "[derived]\nroot = \"sqrt(beta.z)\"\nnever = \"log(-exp(beta.x))\"\n[sampler]";
+    place.write("d.toml", LOGISTIC.replace("[sampler]", derived));
+    let said = place.ok(&["run", "d.toml"]);
+    let draws = place.read("runs/d/samples.csv");
+    let table = cells(&draws);
+    let j = table[0].iter().position(|c| *c == "beta.z").unwrap();
+    let below = table[1..].iter().filter(|row| number(row[j]) < 0.0).count();
+    assert!(below > 0 && below < 400);
+    for text in [said.stdout + &said.stderr, place.ok(&["summary", "runs/d"]).stdout] {
+        assert!(text.contains(&format!("`root` is no number in {below} of 400 draws")), "{text}");
+        assert!(text.contains("`never` is no number in 400 of 400 draws"), "{text}");
+    }
+    let summary = place.ok(&["summary", "runs/d", "--only", "never", "--format", "csv"]).stdout;
+    assert!(cells(&summary)[1][2] == "NaN", "{summary}");
+}
+
+/// Coefficients of several linear predictors, and cut points, in the units of the file: by hand, from the means of the draws as they are.
+#[test]
+fn several_predictors_and_cut_points_have_units_too() {
+    let place = place();
+    let data = place.read("q.csv");
+    let class = |i: usize| ["low", "mid", "top"][(i * 31) % 53 * 3 / 53];
+    let line = |(i, line): (usize, &str)| match i {
+        0 => "x,z,k\n".to_owned(),
+        i => format!("{},{}\n", line.rsplit_once(',').unwrap().0, class(i)),
+    };
+    place.write("k.csv", data.lines().enumerate().map(line).collect::<String>());
+    let models = [
+        ("multinomial", "k", "penalty = \"ridge\"", vec!["mid", "top"]),
+        ("ordered", "k", "penalty = \"ridge\"", vec![]),
+        ("quantile_regression", "z", "penalty = \"none\"\nq = [0.2, 0.5]", vec!["q20", "q50"]),
+    ];
+    for (model, target, keys, tags) in models {
+        let columns = if target == "k" { vec!["x", "z"] } else { vec!["x"] };
+        let text = format!(
+            "name = \"{model}\"\nseed = 2\n[data]\ntrain = \"k.csv\"\ntarget = \"{target}\"\ncolumns = {columns:?}\n\
+             standardise = \"numeric\"\n[sampler]\nB = 40\n[model.{model}]\n{keys}\n"
+        );
+        place.write("m.toml", text);
+        place.ok(&["run", "m.toml", "--quiet"]);
+        let run = format!("runs/{model}");
+        let told = |args: &[&str]| -> Vec<(String, f64)> {
+            let said = place.ok(&[&["summary", &run, "--format", "csv"], args].concat()).stdout;
+            cells(&said)[1..].iter().map(|row| (row[0].to_owned(), number(row[1]))).collect()
+        };
+        let (plain, units) = (told(&[]), told(&["--units", "data"]));
+        let of = |table: &[(String, f64)], name: &str| {
+            table.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no {name}: {table:?}")).1
+        };
+        let preparation: serde_json::Value =
+            serde_json::from_str(&place.read(&format!("{run}/preparation.json"))).unwrap();
+        let column = |name: &str| {
+            let all = preparation["rounds"][0].as_array().unwrap();
+            let column = all.iter().find(|column| column["name"] == name).unwrap();
+            [column["mean"].as_f64().unwrap(), column["sd"].as_f64().unwrap()]
+        };
+        let heads: Vec<String> = match tags.is_empty() {
+            true => vec![String::new()],
+            false => tags.iter().map(|tag| format!(".{tag}")).collect(),
+        };
+        for head in &heads {
+            let mut moved = 0.0;
+            for name in &columns {
+                let [mean, sd] = column(name);
+                let beta = of(&plain, &format!("beta{head}.{name}"));
+                let found = of(&units, &format!("beta{head}.{name}"));
+                assert!((found - beta / sd).abs() < 1e-9, "{model}: {found}");
+                moved += beta * mean / sd;
+            }
+            // P(y <= k) has cut - eta: what goes to the intercept comes to the cut points.
+            let beside = match model {
+                "ordered" => vec![("cut.1".to_owned(), moved), ("cut.2".to_owned(), moved)],
+                _ => vec![(format!("intercept{head}"), -moved)],
+            };
+            for (name, by) in beside {
+                let (found, before) = (of(&units, &name), of(&plain, &name));
+                assert!((found - before - by).abs() < 1e-9, "{model}, {name}: {found}, {before}, {by}");
+            }
+        }
+    }
+    let custom = "[model.custom]\nparameters = { beta = { real = \"x\" } }\nloss = \"sq(y - dot(beta, x)^2)\"\n";
+    let text = LOGISTIC.replace("[model.logistic]\npenalty = \"ridge\"\n", custom);
+    place.write("c.toml", text.replace("[sampler]", "standardise = \"numeric\"\n[sampler]"));
+    place.ok(&["run", "c.toml", "--quiet", "--out", "c", "--set", "sampler.max_unconverged=1.0"]);
+    let said = place.npl(&["summary", "c", "--units", "data"]);
+    assert!(said.code == Some(2) && said.stderr.contains("known to its loss alone"), "{}", said.stderr);
+}
+
+/// What quantile regression predicts of a row are its quantiles there.
+#[test]
+fn quantiles_are_predicted() {
+    let place = place();
+    let text = LOGISTIC
+        .replace("target = \"y\"", "target = \"z\"\ncolumns = [\"x\"]")
+        .replace("[model.logistic]\npenalty = \"ridge\"\n", "[model.quantile_regression]\npenalty = \"none\"\nq = [0.1, 0.9]\n");
+    place.write("z.toml", text);
+    place.ok(&["run", "z.toml", "--quiet", "--out", "z"]);
+    place.write("new.csv", "x\n-1.5\n0.25\n");
+    let said = place.ok(&["predict", "z", "new.csv"]).stdout;
+    let draws = place.read("z/samples.csv");
+    let (told, draws) = (cells(&said), cells(&draws));
+    assert_eq!(told[0][..5], ["row", "q10", "q10_sd", "q10_lower", "q10_upper"]);
+    let column = |name: &str| -> Vec<f64> {
+        let j = draws[0].iter().position(|c| *c == name).unwrap_or_else(|| panic!("{name}: {:?}", draws[0]));
+        draws[1..].iter().map(|row| number(row[j])).collect()
+    };
+    for (row, x) in told[1..].iter().zip([-1.5, 0.25]) {
+        for (j, tag) in [(1, "q10"), (5, "q90")] {
+            let (beta, intercept) = (column(&format!("beta.{tag}.x")), column(&format!("intercept.{tag}")));
+            let mean = beta.iter().zip(&intercept).map(|(b, a)| a + b * x).sum::<f64>() / beta.len() as f64;
+            assert!((number(row[j]) - mean).abs() < 1e-12, "{said}");
+        }
+    }
+}

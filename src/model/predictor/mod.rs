@@ -98,6 +98,11 @@ pub trait Law: Clone + Send + Sync + 'static {
     /// E[y | η, φ], or its stand-in; `None` if the response has none.
     fn mean(&self, at: &Self::At, eta: &[f64]) -> Option<f64>;
 
+    /// Names of the linear predictors as numbers that are told of a row, where they are themselves what is predicted.
+    fn tells(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// A response at η, of a likelihood.
     fn sample(&self, _at: &Self::At, _eta: &[f64], _rng: &mut Rng) -> f64 {
         f64::NAN
@@ -486,6 +491,7 @@ impl<L: Law> Model for Predictor<L> {
 
     fn predicted(&self) -> Vec<String> {
         match self.law.classes() {
+            none if none.is_empty() && !self.law.tells().is_empty() => self.law.tells(),
             none if none.is_empty() => expectation(self),
             classes => classes.into_iter().map(|class| format!("probability.{class}")).collect(),
         }
@@ -494,6 +500,10 @@ impl<L: Law> Model for Predictor<L> {
     fn predict(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
         match self.response() {
             Some(Response::Class(_)) => self.probabilities(theta, at, out),
+            _ if !self.law.tells().is_empty() => {
+                let m = self.m();
+                self.visit(theta, at, |i, eta| out[i * m..(i + 1) * m].copy_from_slice(eta));
+            }
             _ => self.mean(theta, at, out),
         }
     }

@@ -71,6 +71,12 @@ impl Law for Pinball {
     fn mean(&self, _at: &(), _eta: &[f64]) -> Option<f64> {
         None
     }
+
+    /// `q10`, `q90`, or `quantile` where it is one.
+    fn tells(&self) -> Vec<String> {
+        let name = |tag: &String| if tag.is_empty() { "quantile".to_owned() } else { tag.clone() };
+        self.tags.iter().map(name).collect()
+    }
 }
 
 struct QuantileRegression {
@@ -146,5 +152,13 @@ impl Model for QuantileRegression {
 
     fn response(&self) -> Option<Response> {
         self.model.response()
+    }
+
+    fn predicted(&self) -> Vec<String> {
+        self.model.predicted()
+    }
+
+    fn predict(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
+        self.model.predict(theta, at, out);
     }
 }
