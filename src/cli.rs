@@ -770,6 +770,9 @@ pub struct PlotArgs {
     /// Which repeat, counted from 1 [default: the first]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// Which group, where there are groups (repeatable) [default: all, side by side]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Vec<String>,
     /// Which setting of a path, counted from 1 [default: the first]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub setting: Option<usize>,
@@ -823,6 +826,9 @@ pub struct ReportArgs {
     /// Figures and numbers of this repeat [default: figures of the first, numbers of all]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// Only this group, where there are groups (repeatable) [default: all, side by side]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Vec<String>,
     /// Figures of this setting of a path [default: the first]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub setting: Option<usize>,

@@ -355,7 +355,11 @@ fn rows(parameters: &[Summary], estimates: &BTreeMap<String, f64>) -> Vec<Vec<St
 pub fn diagnostics(report: &Report) -> String {
     let Some(first) = report.repeats.first() else { return String::new() };
     let total: f64 = report.repeats.iter().map(|r| r.seconds).sum();
-    let mut out = format!("{}: {}, seed {}", printable(&report.name), printable(&report.label), first.seed);
+    let mut out = format!("{}: {}", printable(&report.name), printable(&report.label));
+    // Groups have seeds of their own.
+    if report.groups.is_empty() {
+        out += &format!(", seed {}", first.seed);
+    }
     match &report.path {
         Some(path) => {
             out += &format!(", {} settings of {}", path.values.len(), printable(&path.parameter));

@@ -383,6 +383,15 @@ impl Sources {
         self.recipe.by.as_deref()
     }
 
+    /// Rows that repeats are made of.
+    pub fn rows_held(&self) -> usize {
+        match &self.data {
+            Source::Simulated => 0,
+            Source::Split(frame) | Source::Resampled(frame, _) => frame.n(),
+            Source::Fixed(rows, _) => rows.train.rows_before(),
+        }
+    }
+
     /// By a formula.
     pub fn leaves_out_the_intercept(&self) -> bool {
         self.shape.formula.as_ref().is_some_and(|formula| !formula.has_intercept())

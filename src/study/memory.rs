@@ -61,7 +61,9 @@ fn data_cells(study: &Study, trial: &Trial) -> f64 {
     let rows = trial.train.n() + trial.test.as_ref().map_or(0, |test| test.n());
     let width = trial.train.d() + usize::from(trial.train.y.is_some());
     let copies = if study.experiment.data.split.is_some() { 3 } else { 2 };
-    copies as f64 * rows as f64 * width as f64
+    // The rows of other groups wait for their turn.
+    let others: usize = study.group_rows().iter().skip(1).sum();
+    (copies * rows + others) as f64 * width as f64
 }
 
 /// Weights of the draws that are in the making; those of a regression are there by response too, in doubles and singles.

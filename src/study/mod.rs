@@ -122,6 +122,11 @@ impl Study {
         std::iter::once(self).chain(&self.others).filter_map(Study::group).collect()
     }
 
+    /// How many rows each group has, those for testing aside if they are in a file of their own.
+    pub fn group_rows(&self) -> Vec<usize> {
+        std::iter::once(self).chain(&self.others).map(|study| study.sources.rows_held()).collect()
+    }
+
     /// The column that groups are values of.
     pub fn by(&self) -> Option<&str> {
         self.sources.by()
@@ -500,6 +505,11 @@ impl Study {
             idle.push("sampler.init".to_owned());
         }
         idle.into_iter().filter(|key| self.document.has(key)).collect()
+    }
+
+    /// What cannot be had with a key of the experiment, and where that is written.
+    pub fn refused(&self, key: &str, why: &str) -> Error {
+        self.problem(key, why)
     }
 
     fn problem(&self, key: &str, message: impl Into<String>) -> Error {
