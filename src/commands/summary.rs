@@ -533,7 +533,7 @@ fn conventional(each: &[&Diagnostics]) -> String {
 
 /// LPPD had there been fewer restarts.
 fn by_restarts(report: &Report) -> String {
-    let Some(first) = report.repeats.first().filter(|r| !r.by_restarts.is_empty() && report.path.is_none())
+    let Some(first) = report.repeats.first().filter(|r| !r.by_restarts.is_empty() && report.path.is_none() && report.groups.is_empty())
     else {
         return String::new();
     };

@@ -83,7 +83,7 @@ impl Preparations {
                 (1..=VERSION).contains(&all.version)
                     && !all.groups.is_empty()
                     && (count == 1 || count == all.groups.len())
-                    && all.preparations.iter().all(Preparation::is_sound)
+                    && all.preparations.iter().all(|one| one.is_sound() && one.is_like(&all.preparations[0]))
             }
         };
         sound.then_some(found)
@@ -190,6 +190,13 @@ fn is_one(unit: &f64) -> bool {
 }
 
 impl Preparation {
+    /// Whether it makes as many columns of the same columns of a file.
+    fn is_like(&self, other: &Preparation) -> bool {
+        let rounds = self.rounds.len().max(other.rounds.len());
+        self.inputs.iter().map(|input| &input.name).eq(other.inputs.iter().map(|input| &input.name))
+            && (0..rounds).all(|round| self.columns(round).len() == other.columns(round).len())
+    }
+
     /// Of a version that is known, and without columns and levels that it has not.
     fn is_sound(&self) -> bool {
         let levels = |input: usize| Some(self.inputs.get(input)?.levels.as_ref().map_or(0, Vec::len));

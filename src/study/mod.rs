@@ -628,6 +628,8 @@ impl Study {
             search: &self.search,
             repeat,
             seed,
+            first_seed: self.seed(0),
+            group: self.group(),
             train: &rows.train,
             covariates: &rows.covariates,
             history: self.sources.history.as_ref(),
