@@ -34,7 +34,9 @@ pub fn pairs(args: &SummaryArgs, report: &Report) -> Result<Option<Vec<(usize, u
         return refuse("the run has one group alone, and nothing to compare it with");
     }
     if matches!(args.interval, Some(Interval::Bc | Interval::Bca)) {
-        return refuse("corrected intervals are those of one group, whose estimate its draws spread around; see --group");
+        return refuse(
+            "corrected intervals are those of one group, whose estimate its draws spread around; see --group",
+        );
     }
     Ok(Some(pairs))
 }
@@ -52,7 +54,9 @@ pub fn table(
         return refuse("the draws of groups count by weights of their own, and cannot be paired");
     }
     if all.relation.exchangeable && !all.args.relabel {
-        return refuse("components have other labels in every draw, and nothing to do with those of another group; --relabel aligns them");
+        return refuse(
+            "components have other labels in every draw, and nothing to do with those of another group; --relabel aligns them",
+        );
     }
     let asked = question(all.args).unwrap_or(Question {
         interval: Interval::default(),

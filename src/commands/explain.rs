@@ -62,7 +62,8 @@ pub fn explain(args: ExplainArgs) -> Result<()> {
     let draw = found.expect("one draw was asked for");
     let shown = printable(&args.run.display().to_string());
     let round = if setting.is_some() { "setting" } else { "repeat" };
-    let group = args.group.iter().map(|group| format!(" of group \"{}\"", printable(group))).collect::<String>();
+    let group =
+        args.group.iter().map(|group| format!(" of group \"{}\"", printable(group))).collect::<String>();
     let mut out =
         format!("draw {} of {round} {}{group} of {shown}: {}\n\n", args.draw, args.repeat, study.label());
     let f = plan.measure(index);

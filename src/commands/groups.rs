@@ -24,7 +24,9 @@ pub fn named(names: &[&str], name: &str, flag: &str) -> Result<usize> {
     let name = printable(name);
     let message = match nearest(&name, names.iter().copied()) {
         _ if names.is_empty() => format!("{flag} {name}: the run has no groups; `data.by` makes them"),
-        Some(near) => format!("{flag} {name}: the run has no such group; did you mean \"{}\"?", printable(near)),
+        Some(near) => {
+            format!("{flag} {name}: the run has no such group; did you mean \"{}\"?", printable(near))
+        }
         None => format!("{flag} {name}: the run has no such group; {}", few(names)),
     };
     Err(Error::input(message).into())
@@ -41,7 +43,9 @@ pub fn round(names: &[&str], each: usize, group: Option<&str>, repeat: usize) ->
     let group = match group {
         Some(name) => named(names, name, "--group")?,
         None if names.len() > 1 => {
-            return Err(Error::input(format!("the run has groups: name one with --group; {}", few(names))).into());
+            return Err(
+                Error::input(format!("the run has groups: name one with --group; {}", few(names))).into()
+            );
         }
         None => 0,
     };

@@ -27,7 +27,8 @@ pub fn predict(args: PredictArgs) -> Result<()> {
     let own = round(&report, args.repeat, args.setting)?.unwrap_or(1) - 1;
     let group = groups::place(&report, args.group.as_deref())?;
     let preparations = predict::preparations(&args.run)?;
-    let source = Source { run: &args.run, preparations: &preparations, group, each: report.each(), round: own };
+    let source =
+        Source { run: &args.run, preparations: &preparations, group, each: report.each(), round: own };
     let mut posteriors = BTreeMap::new();
     let posterior = source.posterior(group.unwrap_or(0))?;
     if posterior.model.predicted().is_empty() {

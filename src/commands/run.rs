@@ -210,7 +210,7 @@ fn again(args: &RunArgs, study: &Study, out: &Path) -> Result<()> {
             0,
             draws.grouping()?,
         )
-            .map_err(closed)?;
+        .map_err(closed)?;
         let mut written = Ok(());
         draws.each(|repeat, draw| {
             written = writer.put(repeat, &draw);

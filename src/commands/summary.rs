@@ -43,7 +43,8 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         }
         return along_path(&args, &report, path);
     }
-    let (group, contrasts) = (groups::place(&report, args.group.as_deref())?, contrasts::pairs(&args, &report)?);
+    let (group, contrasts) =
+        (groups::place(&report, args.group.as_deref())?, contrasts::pairs(&args, &report)?);
     let repeats = report.each();
     if let Some(repeat) = args.repeat.filter(|&r| r == 0 || r > repeats) {
         let message = format!("--repeat {repeat}: the run has repeats 1 to {repeats}");
@@ -533,7 +534,10 @@ fn conventional(each: &[&Diagnostics]) -> String {
 
 /// LPPD had there been fewer restarts.
 fn by_restarts(report: &Report) -> String {
-    let Some(first) = report.repeats.first().filter(|r| !r.by_restarts.is_empty() && report.path.is_none() && report.groups.is_empty())
+    let Some(first) = report
+        .repeats
+        .first()
+        .filter(|r| !r.by_restarts.is_empty() && report.path.is_none() && report.groups.is_empty())
     else {
         return String::new();
     };

@@ -200,7 +200,9 @@ impl<'a, R: Read> Incoming<'a, R> {
         }
         let (by, names) = match by {
             Some((name, names)) => {
-                let place = find(name).map_err(|e| Error::input(format!("{e}; it says which group a row belongs to, and --group {FORCES}")))?;
+                let place = find(name).map_err(|e| {
+                    Error::input(format!("{e}; it says which group a row belongs to, and --group {FORCES}"))
+                })?;
                 (Some(place), names)
             }
             None => (None, &[][..]),
@@ -434,7 +436,8 @@ impl<'a, R: Read> Incoming<'a, R> {
                 let why = "is missing, and the run has `data.missing = \"error\"`";
                 return Err(self.wrong(line, &cell, why));
             }
-            let imputed = self.preparation.missing == Missing::Mean && self.preparation.inputs[i].levels.is_none();
+            let imputed =
+                self.preparation.missing == Missing::Mean && self.preparation.inputs[i].levels.is_none();
             row.whole &= !value.is_nan() || imputed;
             row.inputs[i] = value;
         }

@@ -1143,7 +1143,10 @@ mod tests {
         let numeric = Recipe { standardise: Standardise::Numeric, ..recipe() };
         let standardised = |scale: &str| {
             let text = format!("a,c,y\n1{scale},z,1\n-3{scale},x,0\n4{scale},x,1\n");
-            column(&finish(frames(table(&text), None, &numeric).unwrap().0, None, &numeric, None).unwrap().0, 0)
+            column(
+                &finish(frames(table(&text), None, &numeric).unwrap().0, None, &numeric, None).unwrap().0,
+                0,
+            )
         };
         let plain = standardised("e0");
         for scale in ["e-300", "e-160", "e160", "e300", "e307"] {

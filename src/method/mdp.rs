@@ -167,11 +167,13 @@ fn of_run(case: &Case, path: &str) -> Result<Vec<Vec<f64>>> {
             all.rounds.iter().position(of).map(|round| round + 1)
         }
         (Some(_), None) => {
-            let message = format!("the draws of {} are of no groups, and `data.by` makes some", printable(path));
+            let message =
+                format!("the draws of {} are of no groups, and `data.by` makes some", printable(path));
             return Err(case.problem(key, message));
         }
         (None, Some(_)) => {
-            let message = format!("the draws of {} are of groups, and this experiment has none", printable(path));
+            let message =
+                format!("the draws of {} are of groups, and this experiment has none", printable(path));
             return Err(case.problem(key, message));
         }
     };

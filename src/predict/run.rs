@@ -39,7 +39,8 @@ impl Posterior {
         let wrong = |what: String| in_run(run, &what);
         let (preparations, experiment) = (preparations(run)?, experiment(run, round)?);
         let each = experiment.repeats.get() * experiment.folds();
-        let (group, own) = if preparations.by().is_some() { (round / each, round % each) } else { (0, round) };
+        let (group, own) =
+            if preparations.by().is_some() { (round / each, round % each) } else { (0, round) };
         let preparation = preparations.of(group).clone();
         let names = preparation.columns(own).iter().map(|column| column.name.clone()).collect();
         let model = model(&experiment, names, &preparation)?;

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::format::{Opened, Table};
 use super::grouping::{PLACE, Rounds};
 use super::{
-    FOREIGN, Format, GROUP, Grouping, Kinship, LOG_WEIGHT, NameStyle, REPEAT, RESTART, STATISTICS, STATUS, Sample, Summary,
-    npy, wrong,
+    FOREIGN, Format, GROUP, Grouping, Kinship, LOG_WEIGHT, NameStyle, REPEAT, RESTART, STATISTICS, STATUS,
+    Sample, Summary, npy, wrong,
 };
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -217,7 +217,8 @@ impl Samples {
         let names = self.parameters();
         let fit = |rows: usize| (most / (8 * rows.max(1))).max(1);
         let mut rows = self.table.rows();
-        let mut summaries: Vec<Vec<Summary>> = firsts.iter().map(|_| Vec::with_capacity(names.len())).collect();
+        let mut summaries: Vec<Vec<Summary>> =
+            firsts.iter().map(|_| Vec::with_capacity(names.len())).collect();
         let log_weights = if draws == Kinship::Weighted { self.log_weights()? } else { 0 };
         let mut done = 0;
         while done < names.len() {
@@ -393,7 +394,11 @@ mod tests {
             for most in [1, 8 * 16, 8 * 16 * 3, 8 * 15 * 7, 1 << 20] {
                 let samples = table(folder.path(), name);
                 let plain = Kinship::Independent;
-                assert_eq!(samples.summarise_in_strips(plain, None, &[0], most).unwrap()[0], whole, "{name} {most}");
+                assert_eq!(
+                    samples.summarise_in_strips(plain, None, &[0], most).unwrap()[0],
+                    whole,
+                    "{name} {most}"
+                );
                 assert_eq!(
                     samples.summarise_in_strips(plain, Some(2), &[0], most).unwrap()[0],
                     second,

@@ -42,7 +42,8 @@ impl Target {
         grouping: &Option<Grouping>,
     ) -> Result<Target> {
         let (path, file) = (folder.file(name), folder.create(name)?);
-        let writer = Writer::new(file, format, columns, rows, grouping.clone()).map_err(|e| Error::write(&path, e))?;
+        let writer =
+            Writer::new(file, format, columns, rows, grouping.clone()).map_err(|e| Error::write(&path, e))?;
         Ok(Target { path, format, writer })
     }
 

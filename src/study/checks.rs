@@ -295,7 +295,10 @@ fn group_problems(experiment: &Experiment, say: &mut impl FnMut(&str, String)) {
     let (data, output) = (&experiment.data, &experiment.output);
     if data.by.is_none() {
         if data.by_prepare.is_some() {
-            say("data.by_prepare", "`data.by_prepare` has no use without `data.by`: there are no groups".into());
+            say(
+                "data.by_prepare",
+                "`data.by_prepare` has no use without `data.by`: there are no groups".into(),
+            );
         }
         return;
     }

@@ -261,7 +261,8 @@ impl Sources {
                 None => (train.n(), "rows"),
             };
             if folds > units {
-                let message = format!("`evaluate.folds` is {folds}, and there are {units} {what} to deal out");
+                let message =
+                    format!("`evaluate.folds` is {folds}, and there are {units} {what} to deal out");
                 return Err(Error::input(message));
             }
         }
@@ -298,10 +299,8 @@ impl Sources {
         search: &SearchPath,
     ) -> Result<Table> {
         // Rows may be limited while reading only where no later step needs the others.
-        let whole = config.split.is_none()
-            && self.folds.is_none()
-            && config.by.is_none()
-            && !self.shape.drops_rows();
+        let whole =
+            config.split.is_none() && self.folds.is_none() && config.by.is_none() && !self.shape.drops_rows();
         let limit = rows.filter(|&r| r > 0 && files.as_slice().len() == 1 && whole);
         let mut table = Table::default();
         for file in files.as_slice() {
@@ -415,8 +414,11 @@ impl Sources {
         config: &DataConfig,
     ) -> Result<Rows> {
         let scales = self.scales.as_ref();
-        let all =
-            if rows == Some(0) { Some(prepare::finish(train.clone(), None, &self.recipe, scales)?.0) } else { None };
+        let all = if rows == Some(0) {
+            Some(prepare::finish(train.clone(), None, &self.recipe, scales)?.0)
+        } else {
+            None
+        };
         let (train, test) = prepare::finish(train.head(rows), test, &self.recipe, scales)?;
         // Rows whose response is drawn later are not identical yet.
         let train = Arc::new(if config.response.is_none() { self.collapsed(train, config) } else { train });

@@ -286,7 +286,9 @@ fn preparation(bytes: &[u8]) -> bool {
     for cell in ["1.5", "m", "", "1e999"].into_iter().map(str::to_owned).chain(groups) {
         let line = vec![cell; names.len()].join(",");
         let file = format!("{}\n{line}\n1\n", names.join(","));
-        for (group, round) in [None, Some(0), Some(3)].into_iter().flat_map(|g| [0, 1, 7].map(|round| (g, round))) {
+        for (group, round) in
+            [None, Some(0), Some(3)].into_iter().flat_map(|g| [0, 1, 7].map(|round| (g, round)))
+        {
             let rules = rules(Syntax::Delimited(b','));
             let group = group.filter(|g| preparations.by().is_some_and(|(_, groups)| *g < groups.len()));
             let rows = Incoming::new(file.as_bytes(), "f.dat", &rules, &preparations, (group, round), &[]);

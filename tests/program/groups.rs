@@ -114,8 +114,7 @@ fn means_and_contrasts_of_groups_are_those_of_the_formula() {
     let draws = 4000.0;
     place.ok(&["run", "m.toml", "--quiet", "--set", "sampler.B=4000"]);
     let exact = |group: &str| {
-        let y: Vec<f64> =
-            table(&rows(&[group]))[1..].iter().map(|row| number(&row[3])).collect();
+        let y: Vec<f64> = table(&rows(&[group]))[1..].iter().map(|row| number(&row[3])).collect();
         let n = y.len() as f64;
         let mean = y.iter().sum::<f64>() / n;
         (mean, y.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n / (n + 1.0))
@@ -124,7 +123,10 @@ fn means_and_contrasts_of_groups_are_those_of_the_formula() {
     let holds = |mean: f64, sd: f64, (m, v): (f64, f64), what: &str| {
         let sigma = v.sqrt();
         assert!((mean - m).abs() < 4.0 * sigma / draws.sqrt(), "{what}: mean {mean}, not {m}");
-        assert!((sd - sigma).abs() < 4.0 * sigma / (2.0 * draws).sqrt() * 1.1, "{what}: sd {sd}, not {sigma}");
+        assert!(
+            (sd - sigma).abs() < 4.0 * sigma / (2.0 * draws).sqrt() * 1.1,
+            "{what}: sd {sd}, not {sigma}"
+        );
     };
     let summary = table(&place.read("runs/m/summary.csv"));
     assert_eq!(summary[0][..4], ["group__", "parameter", "mean", "sd"]);
@@ -211,16 +213,19 @@ fn shards_of_groups_join_to_the_same_bytes() {
 #[test]
 fn an_interrupted_run_of_groups_goes_on() {
     let place = place();
-    let args = ["run", "m.toml", "--set", "sampler.B=40000", "--quiet", "--keep-every", "0.02", "--threads", "1"];
+    let args =
+        ["run", "m.toml", "--set", "sampler.B=40000", "--quiet", "--keep-every", "0.02", "--threads", "1"];
     place.ok(&[&args[..], &["--out", "whole"]].concat());
     let mut interrupted = 0;
     for round in 0..3 {
         let out = format!("cut{round}");
         let args = [&args[..], &["--out", &out, "--resume"]].concat();
-        let mut child =
-            place.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = place.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // There is a part of it, in one group or another.
-        let parts = || place.exists(&format!("{out}/.npl-chunks")) && place.list_all(&format!("{out}/.npl-chunks")).len() > 1 + round;
+        let parts = || {
+            place.exists(&format!("{out}/.npl-chunks"))
+                && place.list_all(&format!("{out}/.npl-chunks")).len() > 1 + round
+        };
         wait_until(Duration::from_secs(20), || parts() || child.try_wait().unwrap().is_some());
         child.kill().unwrap();
         let ended = Ended::of(child.wait_with_output().unwrap(), Duration::ZERO);
@@ -248,7 +253,9 @@ fn levels_survive_in_every_format() {
     let names: serde_json::Value = serde_json::from_str(&place.read("d.npy/d.columns.json")).unwrap();
     assert_eq!(names["groups"], serde_json::json!(ALL));
     assert_eq!(names["columns"][6], "group__");
-    let lines = place.ok(&["samples", "csv", "--format", "ndjson", "--columns", "group__", "--columns", "theta"]).stdout;
+    let lines = place
+        .ok(&["samples", "csv", "--format", "ndjson", "--columns", "group__", "--columns", "theta"])
+        .stdout;
     let line: serde_json::Value = serde_json::from_str(lines.lines().nth(20).unwrap()).unwrap();
     assert_eq!(line["group__"], "north, far");
     let second = place.ok(&["samples", "csv", "--group", "south", "--draws", "3"]).stdout;
@@ -301,8 +308,13 @@ fn new_rows_are_predicted_by_their_groups() {
     assert_eq!(all.len(), 31);
     for group in ALL {
         let file = format!("{}.csv", &group[..4]);
-        place.write(&file, rows(&[group]).lines().take(11).map(|line| format!("{line}\n")).collect::<String>());
-        let own = table(&place.ok(&["predict", "l", &file, "--keep", "region", "--draws", "--group", group]).stdout);
+        place.write(
+            &file,
+            rows(&[group]).lines().take(11).map(|line| format!("{line}\n")).collect::<String>(),
+        );
+        let own = table(
+            &place.ok(&["predict", "l", &file, "--keep", "region", "--draws", "--group", group]).stdout,
+        );
         let of_all: Vec<&[String]> = all.iter().filter(|row| row[1] == group).map(|row| &row[1..]).collect();
         let of_own: Vec<&[String]> = own[1..].iter().map(|row| &row[1..]).collect();
         assert_eq!(of_all, of_own, "{group}");
@@ -311,7 +323,10 @@ fn new_rows_are_predicted_by_their_groups() {
     let told = place.ok(&["predict", "l", "new.csv"]);
     assert!(told.stderr.contains("30 rows have responses"), "{}", told.stderr);
     for (text, says) in [
-        ("region,x,c\nsouht,1,u\n", "new.csv:2: column \"region\" (1): \"souht\" is a group that the run does not have; did you mean \"south\"?"),
+        (
+            "region,x,c\nsouht,1,u\n",
+            "new.csv:2: column \"region\" (1): \"souht\" is a group that the run does not have; did you mean \"south\"?",
+        ),
         ("region,x,c\n,1,u\n", "new.csv:2: column \"region\" (1): \"\" is"),
         ("x,c\n1,u\n", "it says which group a row belongs to, and --group NAME"),
         ("region,x,c\nsouth,1,w\n", "new.csv:2: column \"c\" (3): \"w\" is a level"),
@@ -388,24 +403,44 @@ fn what_cannot_be_grouped_is_refused_with_its_line() {
         refused(&place, &["run", "x.toml", "--out", "x"])
     };
     for (from, to, says) in [
-        ("by = \"region\"", "by = \"regoin\"", "did you mean \"region\"?"),
+        ("by = \"region\"", "by = \"regoin\"\ncolumns = [\"x\"]", "did you mean \"region\"?"),
         ("by = \"region\"", "by = \"y\"", "the target and `data.by` are the same column"),
         ("by = \"region\"", "by = \"x\"", "in group \""),
-        ("split = 0.25", "columns = [\"x\", \"region\"]\nsplit = 0.25", "`data.by`, \"region\", is among `data.columns`"),
+        (
+            "split = 0.25",
+            "columns = [\"x\", \"region\"]\nsplit = 0.25",
+            "`data.by`, \"region\", is among `data.columns`",
+        ),
         ("by = \"region\"", "by = \"region\"\nweight = \"x\"", "in group \""),
         ("by = \"region\"", "by = \"region\"\ncluster = \"c\"", "lies in two groups of `data.by`"),
-        ("by = \"region\"", "by_prepare = \"overall\"", "x.toml:8:14: `data.by_prepare` has no use without `data.by`"),
-        ("by = \"region\"", "by = \"region\"\nby_prepare = \"overall\"", "x.toml:9:14: `data.by_prepare = \"overall\"` takes means"),
+        (
+            "by = \"region\"",
+            "by_prepare = \"overall\"",
+            "x.toml:8:14: `data.by_prepare` has no use without `data.by`",
+        ),
+        (
+            "by = \"region\"",
+            "by = \"region\"\nby_prepare = \"overall\"",
+            "x.toml:9:14: `data.by_prepare = \"overall\"` takes means",
+        ),
         ("by = \"region\"", "by = \"region\"\nby_prepare = \"both\"", "x.toml:9:14:"),
         ("[sampler]", "[output]\ninfluence = true\n[sampler]", "`output.influence` is of one set of rows"),
-        ("repeats = 2\n", "[path]\nparameter = \"seed\"\nvalues = [1, 2]\n", "[path] and `data.by` exclude each other"),
+        (
+            "repeats = 2\n",
+            "[path]\nparameter = \"seed\"\nvalues = [1, 2]\n",
+            "[path] and `data.by` exclude each other",
+        ),
     ] {
         let why = with(from, to);
         assert!(why.contains(says) && why.contains("x.toml:"), "{to}: {why}");
     }
     assert!(!place.exists("x"), "nothing is written");
     let ended = place.npl(&["coverage", "l.toml", "--datasets", "2"]);
-    assert!(ended.code == Some(2) && ended.stderr.contains("`data.filter` chooses one group"), "{}", ended.stderr);
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("`data.filter` chooses one group"),
+        "{}",
+        ended.stderr
+    );
     place.ok(&["run", "l.toml", "--quiet", "--out", "l"]);
     let why = refused(&place, &["compare", "l", "l"]);
     assert!(why.contains("it has groups"), "{why}");
@@ -423,18 +458,24 @@ fn a_group_that_has_no_minimum_is_named() {
     place.write("d.csv", format!("g,x,y\n{sound}"));
     place.ok(&["run", "x.toml", "--quiet", "--out", "fine"]);
     // Separated in b alone.
-    let apart = (0..40).map(|i| if i % 2 == 1 { line(i, usize::from((i * 7) % 11 > 5)) } else { line(i, (i / 2 + i / 7) % 2) });
+    let apart = (0..40).map(|i| {
+        if i % 2 == 1 { line(i, usize::from((i * 7) % 11 > 5)) } else { line(i, (i / 2 + i / 7) % 2) }
+    });
     place.write("d.csv", format!("g,x,y\n{}", apart.collect::<String>()));
     let why = refused(&place, &["run", "x.toml", "--out", "x"]);
     assert!(why.contains("(group \"b\")"), "{why}");
     // Constant in a alone, and to be standardised.
-    let flat = (0..40).map(|i| if i % 2 == 0 { format!("a,3,{}\n", (i / 2) % 2) } else { line(i, (i / 2 + i / 7) % 2) });
+    let flat = (0..40)
+        .map(|i| if i % 2 == 0 { format!("a,3,{}\n", (i / 2) % 2) } else { line(i, (i / 2 + i / 7) % 2) });
     place.write("d.csv", format!("g,x,y\n{}", flat.collect::<String>()));
     let why = refused(&place, &["run", "x.toml", "--out", "x", "--set", "data.standardise=numeric"]);
     assert!(why.contains("column \"x\" has the same value") && why.contains("in group \"a\""), "{why}");
     // A level that one group has and the other has not.
     let levels = (0..60).map(|i| {
-        let (g, c) = (["a", "b"][i % 2], if i % 2 == 0 { ["u", "v"][(i / 2) % 2] } else { ["u", "v", "w"][(i / 2) % 3] });
+        let (g, c) = (
+            ["a", "b"][i % 2],
+            if i % 2 == 0 { ["u", "v"][(i / 2) % 2] } else { ["u", "v", "w"][(i / 2) % 3] },
+        );
         format!("{g},{c},{}\n", (i / 3 + i / 7) % 2)
     });
     place.write("d.csv", format!("g,c,y\n{}", levels.collect::<String>()));
@@ -442,7 +483,9 @@ fn a_group_that_has_no_minimum_is_named() {
     let why = refused(&place, &[&["run", "x.toml", "--out", "x"][..], &set].concat());
     assert!(why.contains("group \"a\" has no `beta.c_w`, which group \"b\" has"), "{why}");
     assert!(why.contains("x.toml:6:6"), "{why}");
-    place.ok(&[&["run", "x.toml", "--out", "x", "--quiet", "--set", "data.by_prepare=overall"][..], &set].concat());
+    place
+        .ok(&[&["run", "x.toml", "--out", "x", "--quiet", "--set", "data.by_prepare=overall"][..], &set]
+            .concat());
 }
 
 #[test]
@@ -453,7 +496,8 @@ fn rows_without_a_group_follow_the_policy() {
     let sets = ["--set", "data.missing_values=[\"?\"]"];
     let why = refused(&place, &[&["run", "m.toml", "--out", "x"][..], &sets].concat());
     assert!(why.contains("row 3 of the data has no value in column \"region\", its `data.by`"), "{why}");
-    let ended = place.ok(&[&["run", "m.toml", "--out", "x", "--set", "data.missing=drop"][..], &sets].concat());
+    let ended =
+        place.ok(&[&["run", "m.toml", "--out", "x", "--set", "data.missing=drop"][..], &sets].concat());
     assert!(ended.stderr.contains("2 of 150 rows have missing values"), "{}", ended.stderr);
     // Rows are numbered as in the file, whatever group they are of.
     place.write("d.csv", rows(&ALL).replace("\"east\",0.55", "\"east\",?"));
