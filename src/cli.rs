@@ -388,6 +388,9 @@ pub struct ExplainArgs {
     /// Which repeat, counted from 1; of a path, which setting
     #[arg(long, value_name = "R", default_value_t = 1, allow_negative_numbers = true)]
     pub repeat: usize,
+    /// Of which group, where there are groups
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Option<String>,
     /// So many of the largest weights, and of the restarts
     #[arg(long, value_name = "K", default_value_t = 10, allow_negative_numbers = true)]
     pub top: usize,
@@ -471,6 +474,9 @@ pub struct ExportArgs {
     /// Which repeat, counted from 1
     #[arg(long, value_name = "R", default_value_t = 1, allow_negative_numbers = true)]
     pub repeat: usize,
+    /// Of which group, where there are groups
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Option<String>,
     /// Replace files of an earlier export
     #[arg(long)]
     pub force: bool,
@@ -483,6 +489,15 @@ pub struct SummaryArgs {
     /// Only this repeat [default: all draws of all repeats]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// Only this group [default: each by itself]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Option<String>,
+    /// What every other group differs from this one by
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true, conflicts_with_all = ["group", "pairwise"])]
+    pub contrast: Option<String>,
+    /// What all pairs of groups differ by
+    #[arg(long, conflicts_with = "group")]
+    pub pairwise: bool,
     /// Align the components of a mixture over draws first, as `npl relabel` does
     #[arg(long)]
     pub relabel: bool,
@@ -590,6 +605,9 @@ pub struct PredictArgs {
     /// By the draws of this repeat [default: the first]
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// All rows by the draws of this group [default: each row by those of its own]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Option<String>,
     /// By the draws of this setting of a path [default: the first]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub setting: Option<usize>,
@@ -627,6 +645,9 @@ pub struct SamplesArgs {
     /// Only this repeat
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// Only this group
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Option<String>,
     /// Only this setting of a path
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub setting: Option<usize>,
@@ -796,6 +817,9 @@ pub struct PlotArgs {
     /// Which repeat, counted from 1 [default: the first]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// Which group, where there are groups (repeatable) [default: all, side by side]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Vec<String>,
     /// Which setting of a path, counted from 1 [default: the first]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub setting: Option<usize>,
@@ -849,6 +873,9 @@ pub struct ReportArgs {
     /// Figures and numbers of this repeat [default: figures of the first, numbers of all]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
+    /// Only this group, where there are groups (repeatable) [default: all, side by side]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Vec<String>,
     /// Figures of this setting of a path [default: the first]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub setting: Option<usize>,

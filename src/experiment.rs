@@ -144,6 +144,13 @@ pub struct DataConfig {
     /// Strata: a column of text or numbers; the total weight of the training rows with the same value is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stratify: Option<String>,
+    /// Groups: a column of text or numbers; the experiment is run for the rows of each of its values by themselves, see
+    /// docs/groups.md. Left out: once, for all rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Whose rows the columns, means and standard deviations of the groups are made of. Left out: "within".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_prepare: Option<ByPrepare>,
     /// File or files with the responses of the training rows, a line each, where they are apart from the covariates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Files>,
@@ -161,7 +168,7 @@ pub struct DataConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<SimulatedResponse>,
     /// Columns to use, by name or by number from 1; others are not read and may hold anything. Left out: all but the
-    /// response, event, offset, exposure, split, weight, cluster and stratum.
+    /// response, event, offset, exposure, split, weight, cluster, stratum and group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
     /// Response and columns by a formula, with R's meaning: `"income ~ age + I(age^2) + C(region, ref='north') + sex:hours"`. Instead
@@ -249,6 +256,11 @@ impl DataConfig {
         self.decimal.as_deref() == Some(",")
     }
 
+    /// Groups are prepared by the rows of all of them.
+    pub fn prepares_overall(&self) -> bool {
+        self.by_prepare == Some(ByPrepare::Overall)
+    }
+
     /// The column that says how rows are split.
     pub fn split_column(&self) -> Option<&String> {
         self.split.as_ref().and_then(|split| split.given()).and_then(|given| given.column.as_ref())
@@ -270,6 +282,16 @@ impl Files {
             Files::Many(paths) => paths,
         }
     }
+}
+
+/// How the groups of `data.by` are prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ByPrepare {
+    /// Each by its own rows, as if there were no others.
+    Within,
+    /// All by the rows of all groups together.
+    Overall,
 }
 
 /// How a data file is written.

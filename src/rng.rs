@@ -86,6 +86,18 @@ impl Seed {
         }
         Rng::from_seed(hash.finalize().into())
     }
+
+    /// That of a group of rows, by its name alone: what other groups there are changes nothing. Below 2⁵³, so that every tool reads
+    /// the recorded number exactly, and an experiment on the rows of the group alone can be given it.
+    pub fn of_group(self, name: &str) -> Seed {
+        let mut hash = Sha256::new();
+        hash.update(b"npl-group-1");
+        hash.update(self.0.to_le_bytes());
+        hash.update(name.as_bytes());
+        let bytes: [u8; 32] = hash.finalize().into();
+        let first = bytes.first_chunk().expect("a hash has 32 bytes");
+        Seed(u64::from_le_bytes(*first) >> 11)
+    }
 }
 
 /// A seed for a run whose config has none, from the operating system's randomness. Below 2⁵³, so that every tool

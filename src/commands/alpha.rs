@@ -90,6 +90,11 @@ fn prior_sets(alpha: Option<f64>, draws: u32) -> Vec<String> {
 /// The sd of each column under F_π, and how the prior is made finite.
 fn base_sds(config: &Path, args: &AlphaArgs) -> Result<(Vec<(String, f64)>, Truncation)> {
     let study = load(config, &args.overrides, &["method=npl".to_owned()])?;
+    if study.by().is_some() {
+        let message = "alpha is chosen for one set of rows, and `data.by` makes several; `--set data.filter=…` chooses one group, \
+                       `data.by` left out";
+        return Err(study.refused("data.by", message).into());
+    }
     let trial = study.trial(0)?;
     let Prior::Dp { base, truncation, .. } = trial.prior.as_ref() else {
         let message = format!(

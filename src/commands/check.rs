@@ -65,7 +65,12 @@ fn facts(study: &Study, pool: rayon::ThreadPool, shard_minutes: Option<f64>) -> 
     lines.push(match &study.experiment.path {
         None => {
             let what = if study.experiment.evaluate.folds.is_some() { "fold" } else { "repeat" };
-            format!("sampler     {}, {} draws x {}", study.label(), study.draws(), counted(rounds, what))
+            let groups = match study.groups().len() {
+                0 => String::new(),
+                count => format!(" x {}", counted(count, "group")),
+            };
+            let each = counted(study.each(), what);
+            format!("sampler     {}, {} draws x {each}{groups}", study.label(), study.draws())
         }
         Some(path) => {
             let values = study.settings();
@@ -143,7 +148,14 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
     let (train, notes) = (&trial.train, study.notes());
     let tests = trial.test.as_ref().map_or("no test rows".into(), |t| counted(t.n(), "test row"));
     let rows = counted(train.rows_before(), "training row");
-    let mut lines = vec![format!("data        {rows} x {}, {tests}", counted(train.d(), "column"))];
+    let groups = study.groups();
+    let of = groups.first().map(|group| format!(" (group \"{group}\")")).unwrap_or_default();
+    let mut lines = vec![format!("data        {rows} x {}, {tests}{of}", counted(train.d(), "column"))];
+    if let Some(by) = study.by() {
+        let each = groups.iter().zip(study.group_rows()).map(|(group, rows)| format!("{group} {rows}"));
+        let each = few(&each.collect::<Vec<_>>(), LISTED);
+        lines.push(format!("groups      {} of {by}, rows: {each}", groups.len()));
+    }
     lines.extend(
         study.inputs().iter().map(|i| {
             format!("            {} ({}, sha256 {}…)", i.path, bytes(i.bytes as f64), &i.sha256[..12])

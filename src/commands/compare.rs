@@ -74,6 +74,13 @@ pub fn compare(args: CompareArgs) -> Result<()> {
 
 fn study(run: &Path, args: &CompareArgs) -> Result<Study> {
     let (_, study) = load_run(run, args.data_dir.as_deref(), &args.machine)?;
+    if study.by().is_some() {
+        let message = format!(
+            "{}: it has groups; runs of one set of rows each can be compared, and `data.filter` chooses one group",
+            shown(run)
+        );
+        return Err(Error::input(message).into());
+    }
     if study.experiment.path.is_some() {
         let message = format!("{}: it is a path; runs of one setting each can be compared", shown(run));
         return Err(Error::input(message).into());

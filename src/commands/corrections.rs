@@ -8,30 +8,15 @@ use npl::config::printable;
 use npl::error::Error;
 use npl::influence::acceleration;
 use npl::report::{Influences, Report};
-use npl::samples::{Correction, Interval, Relation, Units};
+use npl::samples::{Correction, Interval};
 use npl::store;
 
-use crate::cli::SummaryArgs;
-
-/// The parameters of the draws, and what they are told in.
-pub struct Told {
-    /// As the file of draws has them.
-    pub parameters: Vec<String>,
-    pub units: Option<Units>,
-}
-
-impl Told {
-    /// Names as they are told.
-    fn names(&self) -> Vec<String> {
-        let mut names = self.parameters.clone();
-        self.units.iter().for_each(|units| units.rename(&mut names));
-        names
-    }
-}
+use super::summary::Told;
 
 /// The estimate at equal weights of the repeat that is summarised, as its draws are told; none where draws are of several, or have other
-/// labels.
-pub fn estimate(args: &SummaryArgs, report: &Report, told: &Told) -> BTreeMap<String, f64> {
+/// labels. The report is that of rounds from the `first` on.
+pub fn estimate(told: &Told, report: &Report, first: usize) -> BTreeMap<String, f64> {
+    let args = told.args;
     let repeat = match (args.repeat, &report.repeats[..]) {
         (Some(repeat), all) => all.get(repeat.wrapping_sub(1)),
         (None, [only]) => Some(only),
@@ -42,18 +27,13 @@ pub fn estimate(args: &SummaryArgs, report: &Report, told: &Told) -> BTreeMap<St
     };
     let find = |name: &String| repeat.estimate.get(name).copied().unwrap_or(f64::NAN);
     let mut theta: Vec<f64> = told.parameters.iter().map(find).collect();
-    told.units.iter().for_each(|units| units.apply(repeat.repeat.saturating_sub(1), &mut theta));
+    told.units.iter().for_each(|units| units.apply(first + repeat.repeat.saturating_sub(1), &mut theta));
     told.names().into_iter().zip(theta).filter(|(_, value)| value.is_finite()).collect()
 }
 
 /// Of these parameters; refused, with the reason, where corrected intervals mean nothing.
-pub fn corrections(
-    args: &SummaryArgs,
-    report: &Report,
-    relation: Relation,
-    told: &Told,
-    chosen: &[String],
-) -> Result<BTreeMap<String, Correction>> {
+pub fn corrections(told: &Told, report: &Report, first: usize) -> Result<BTreeMap<String, Correction>> {
+    let Told { args, relation, chosen, .. } = told;
     let kind = match args.interval {
         Some(Interval::Bc) => "bc",
         Some(Interval::Bca) => "bca",
@@ -85,7 +65,7 @@ pub fn corrections(
     if report.repeats.len() > 1 && args.repeat.is_none() {
         return refuse("draws of several repeats have several estimates: choose one with --repeat");
     }
-    let estimate = estimate(args, report, told);
+    let estimate = estimate(told, report, first);
     if estimate.is_empty() {
         return refuse(
             "the run has no estimate at equal weights: it was made by an earlier version of npl, or none was found",

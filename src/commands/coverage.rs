@@ -32,6 +32,10 @@ pub fn coverage(args: CoverageArgs) -> Result<()> {
         sets.extend(seed_there(&out).map(|seed| format!("seed={seed}")));
     }
     let study = fresh(&args, load(&args.config, &args.overrides, &sets)?, sets)?;
+    if study.by().is_some() {
+        let message = "coverage makes data sets of one experiment, and `data.by` makes several; `data.filter` chooses one group";
+        return Err(study.refused("data.by", message).into());
+    }
     if study.experiment.path.is_some() || study.repeats() > 1 {
         let what = if study.repeats() > 1 { "repeats" } else { "path" };
         let message = format!("coverage makes data sets of one experiment; leave `{what}` out");

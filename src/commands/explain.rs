@@ -15,7 +15,7 @@ use npl::run::Run;
 use npl::study::{ReadyTrial, Study};
 
 use super::text::render;
-use super::{load_run, pool, print, reading};
+use super::{groups, load_run, pool, print, reading};
 use crate::cli::{ExplainArgs, Format};
 
 /// Columns of the data that are shown of a row.
@@ -31,15 +31,19 @@ pub fn explain(args: ExplainArgs) -> Result<()> {
         return Err(Error::input(message).into());
     }
     let rounds = study.rounds();
-    if !(1..=rounds).contains(&args.repeat) {
-        return Err(Error::input(format!("--repeat {}: the run has 1 to {rounds}", args.repeat)).into());
+    let number = match study.groups()[..] {
+        [] if args.group.is_none() => args.repeat,
+        ref groups => groups::round(groups, study.each(), args.group.as_deref(), args.repeat)?,
+    };
+    if !(1..=rounds).contains(&number) {
+        return Err(Error::input(format!("--repeat {number}: the run has 1 to {rounds}")).into());
     }
-    let draws = study.draws_of(args.repeat - 1);
+    let draws = study.draws_of(number - 1);
     if !(1..=draws).contains(&args.draw) {
         return Err(Error::input(format!("--draw {}: the run has draws 1 to {draws}", args.draw)).into());
     }
     let (pool, never) = (pool(&args.machine)?, AtomicBool::new(false));
-    let (round, index) = (args.repeat - 1, args.draw - 1);
+    let (round, index) = (number - 1, args.draw - 1);
     let before = Run::new(&study, &pool, &never)?.before(round, index)?;
     let path = study.experiment.path.as_ref().map(|_| study.setting_of(round));
     let setting = path.map(|(setting, _)| study.setting(setting)).transpose()?;
@@ -64,7 +68,10 @@ pub fn explain(args: ExplainArgs) -> Result<()> {
     let draw = found.expect("one draw was asked for");
     let shown = printable(&args.run.display().to_string());
     let round = if setting.is_some() { "setting" } else { "repeat" };
-    let mut out = format!("draw {} of {round} {} of {shown}: {}\n\n", args.draw, args.repeat, study.label());
+    let group =
+        args.group.iter().map(|group| format!(" of group \"{}\"", printable(group))).collect::<String>();
+    let mut out =
+        format!("draw {} of {round} {}{group} of {shown}: {}\n\n", args.draw, args.repeat, study.label());
     let f = plan.measure(index);
     out += &weights(&trial, &f, args.top);
     out += &searches(study, &trial, &plan, &f, &draw, args.top);

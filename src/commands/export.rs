@@ -15,7 +15,7 @@ use npl::store::{self, AtomicFile};
 use npl::study::ReadyTrial;
 
 use super::stop::{Leaves, Minder};
-use super::{load, pool, print};
+use super::{groups, load, pool, print};
 use crate::cli::ExportArgs;
 
 const FILES: [&str; 6] = ["train.csv", "test.csv", "weights.csv", "pseudo.csv", "starts.csv", store::CONFIG];
@@ -33,11 +33,14 @@ pub fn export(args: ExportArgs) -> Result<()> {
 
 fn write(args: ExportArgs, cancel: &AtomicBool) -> Result<()> {
     let study = load(&args.config, &args.overrides, &[])?;
-    if !(1..=study.repeats()).contains(&args.repeat) {
-        let message =
-            format!("--repeat {}: the experiment has repeats 1 to {}", args.repeat, study.repeats());
+    if !(1..=study.each()).contains(&args.repeat) {
+        let message = format!("--repeat {}: the experiment has repeats 1 to {}", args.repeat, study.each());
         return Err(Error::input(message).into());
     }
+    let round = match study.groups()[..] {
+        [] if args.group.is_none() => args.repeat,
+        ref groups => groups::round(groups, study.each(), args.group.as_deref(), args.repeat)?,
+    };
     let method = study.experiment.method;
     if !method.is_bootstrap() {
         let message =
@@ -45,7 +48,7 @@ fn write(args: ExportArgs, cancel: &AtomicBool) -> Result<()> {
         return Err(Error::input(message).into());
     }
     refuse_other_files(&args.out, args.force)?;
-    let trial = study.trial(args.repeat - 1)?.scheme(&pool(&args.overrides.machine)?, cancel)?;
+    let trial = study.trial(round - 1)?.scheme(&pool(&args.overrides.machine)?, cancel)?;
     let folder = Folder { path: &args.out, cancel };
     std::fs::create_dir_all(&args.out).map_err(|e| Error::write(&args.out, e))?;
     folder.data("train.csv", &trial.train)?;

@@ -4,11 +4,13 @@ mod alpha;
 mod check;
 mod compare;
 mod complete;
+mod contrasts;
 mod convert;
 mod corrections;
 mod coverage;
 mod explain;
 mod export;
+mod groups;
 mod man;
 mod merge;
 #[cfg_attr(not(feature = "plot"), path = "no_plot.rs")]
@@ -121,7 +123,7 @@ fn open_draws(run: &Path) -> Result<Samples> {
     Ok(Samples::open(&store::samples_of(run)?)?)
 }
 
-/// Which repeat, or setting of a path, from 1, if one is named: both are numbered by `repeat__`.
+/// Which repeat (of each group), or setting of a path, from 1, if one is named: both are numbered by `repeat__`.
 fn round(report: &Report, repeat: Option<usize>, setting: Option<usize>) -> Result<Option<usize>> {
     let (flag, what, given, other) = match report.path {
         Some(_) => {
@@ -133,7 +135,7 @@ fn round(report: &Report, repeat: Option<usize>, setting: Option<usize>) -> Resu
             ("--repeat", "repeats", repeat, other)
         }
     };
-    let count = report.path.as_ref().map_or(report.repeats.len(), |path| path.values.len());
+    let count = report.path.as_ref().map_or(report.each(), |path| path.values.len());
     let outside = given.filter(|r| !(1..=count).contains(r));
     let message = other.or(outside.map(|r| format!("{flag} {r}: the run has {what} 1 to {count}")));
     message.map_or(Ok(given), |message| Err(Error::input(message).into()))

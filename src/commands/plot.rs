@@ -61,7 +61,7 @@ pub fn plot(args: PlotArgs) -> Result<()> {
     let target = target(&args)?;
     let mut options = options(&args, &target)?;
     let search = SearchPath::new(args.data_dir.as_deref());
-    let sources = sources(&args.runs, &args.label, args.relabel, &search)?;
+    let sources = sources(&args.runs, &args.label, &args.group, args.relabel, &search)?;
     options.truth = truths(&args.truth, &sources)?;
     let kind = match &args.kind {
         Some(name) => plot::kind(name)?,
@@ -227,18 +227,16 @@ fn in_runs(file: &str, truths: Vec<(String, f64)>, sources: &[Source]) -> Result
 pub fn sources(
     runs: &[PathBuf],
     labels: &[String],
+    groups: &[String],
     relabel: bool,
     search: &SearchPath,
-) -> Result<Vec<Source>, Error> {
+) -> Result<Vec<Source>> {
     if labels.len() > runs.len() {
         let (labels, runs) = (labels.len(), runs.len());
-        return Err(Error::input(format!("--label is given {labels} times, and there are {runs} runs")));
+        let message = format!("--label is given {labels} times, and there are {runs} runs");
+        return Err(Error::input(message).into());
     }
-    let open = |run: &PathBuf| {
-        let source = Source::open(run, search.clone())?;
-        if relabel { source.relabelled() } else { Ok(source) }
-    };
-    let opened: Vec<Source> = runs.iter().map(open).collect::<Result<_, _>>()?;
+    let opened = runs.iter().map(|run| Ok(Source::open(run, search.clone())?)).collect::<Result<Vec<_>>>()?;
     let names: Vec<String> = opened.iter().map(|s| s.label.clone()).collect();
     let folder = |run: &PathBuf| run.file_name().map(|f| printable(&f.to_string_lossy())).unwrap_or_default();
     let folders: Vec<String> = runs.iter().map(folder).collect();
@@ -250,5 +248,37 @@ pub fn sources(
         None => printable(&runs[i].display().to_string()),
     };
     let labels: Vec<String> = (0..opened.len()).map(label).collect();
-    Ok(opened.into_iter().zip(labels).map(|(source, label)| source.labelled(label)).collect())
+    let mut sources = Vec::new();
+    for (source, label) in opened.into_iter().zip(labels) {
+        let places = self::groups(&source, groups)?;
+        for source in source.groups(&places)? {
+            let label = match (source.is_group(), runs.len()) {
+                (false, _) => label.clone(),
+                (true, 1) => source.label.clone(),
+                (true, _) => format!("{label}, {}", source.label),
+            };
+            let source = if relabel { source.relabelled()? } else { source };
+            sources.push(source.labelled(label));
+        }
+    }
+    Ok(sources)
+}
+
+/// Groups of a run that are shown side by side without being named.
+const MOST_GROUPS: usize = 8;
+
+/// The groups of a run that are shown: those that are named, or all.
+fn groups(source: &Source, named: &[String]) -> Result<Vec<usize>> {
+    let names: Vec<&str> = source.report.groups.iter().map(|group| group.name.as_str()).collect();
+    if named.is_empty() && names.len() > MOST_GROUPS {
+        let message = format!(
+            "the run has {} groups, and {MOST_GROUPS} are shown at most: name some with --group",
+            names.len()
+        );
+        return Err(Error::input(message).into());
+    }
+    match named.is_empty() {
+        true => Ok((0..names.len()).collect()),
+        false => named.iter().map(|name| super::groups::named(&names, name, "--group")).collect(),
+    }
 }

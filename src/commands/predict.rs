@@ -1,5 +1,7 @@
 //! `npl predict`: what a finished run says of new rows.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
@@ -7,22 +9,28 @@ use anyhow::Result;
 use npl::config::printable;
 use npl::data::files::{self, InputFile};
 use npl::data::incoming::{Incoming, NewRows};
+use npl::data::preparation::Preparations;
 use npl::data::text::{Rules, Syntax};
 use npl::error::Error;
 use npl::experiment::FileFormat;
-use npl::predict::{Posterior, Question, Told};
+use npl::predict::{self, Places, Posterior, Question, Told};
 use npl::samples::{npy_header, quoted};
 use npl::store::{self, AtomicFile};
 
-use super::{note, pin, pool, reading, round};
+use super::{groups, note, pin, pool, reading, round};
 use crate::cli::{PredictArgs, PredictionFormat};
 
 pub fn predict(args: PredictArgs) -> Result<()> {
     reading(&args.reading);
     pin(&args.machine)?;
     let report = store::read_report(&args.run)?;
-    let round = round(&report, args.repeat, args.setting)?.unwrap_or(1) - 1;
-    let posterior = Posterior::open(&args.run, round)?;
+    let own = round(&report, args.repeat, args.setting)?.unwrap_or(1) - 1;
+    let group = groups::place(&report, args.group.as_deref())?;
+    let preparations = predict::preparations(&args.run)?;
+    let source =
+        Source { run: &args.run, preparations: &preparations, group, each: report.each(), round: own };
+    let mut posteriors = BTreeMap::new();
+    let posterior = source.posterior(group.unwrap_or(0))?;
     if posterior.model.predicted().is_empty() {
         let message = format!(
             "{}: its model tells nothing of a row but its parameters; see npl summary",
@@ -42,12 +50,20 @@ pub fn predict(args: PredictArgs) -> Result<()> {
     let rules = rules(&posterior, &args.new);
     let shown = if is_standard(&args.new) { "standard input".into() } else { args.new.display().to_string() };
     let rows = match args.format {
-        PredictionFormat::Npy => count(&args, &rules, &posterior, round, &shown)?,
+        PredictionFormat::Npy => count(&args, &rules, &source, &shown)?,
         _ => 0,
     };
-    let mut incoming = open(&args, &rules, &posterior, round, &shown)?;
+    let mut incoming = open(&args, &rules, &source, &shown)?;
     let scored = !args.draws && posterior.model.is_likelihood() && incoming.has_response();
-    let mut sheet = Sheet::new(&posterior, question, scored, &args)?;
+    let mut draws = posterior.count();
+    if args.draws && source.has_several() {
+        for g in 0..report.groups.len() {
+            let posterior = source.posterior(g)?;
+            draws = draws.max(posterior.count());
+            posteriors.insert(g, posterior);
+        }
+    }
+    let mut sheet = Sheet::new(&posterior, question, scored, draws, &args)?;
     sheet.begin(rows)?;
     let pool = pool(&args.machine)?;
     let (mut before, mut score) = (0, Score::default());
@@ -60,7 +76,23 @@ pub fn predict(args: PredictArgs) -> Result<()> {
                 if before == 0 { String::new() } else { format!(" (counted from row {})", before + 1) };
             return Err(Error::input(format!("{}: the model {why}{from}", printable(&shown))).into());
         }
-        let told = pool.install(|| posterior.tell(before, &rows, question));
+        let told = match source.has_several() {
+            false => pool.install(|| posterior.tell(Places::After(before), &rows, question)),
+            true => {
+                let mut told: Vec<Option<Told>> = vec![None; rows.n()];
+                for (group, places) in rows.by_group() {
+                    let posterior = match posteriors.entry(group) {
+                        Entry::Occupied(there) => there.into_mut(),
+                        Entry::Vacant(place) => place.insert(source.posterior(group)?),
+                    };
+                    let (own, at) = (rows.select(&places), places.iter().map(|i| before + i));
+                    let at: Vec<usize> = at.collect();
+                    let all = pool.install(|| posterior.tell(Places::Each(&at), &own, question));
+                    places.into_iter().zip(all).for_each(|(i, one)| told[i] = one);
+                }
+                told
+            }
+        };
         score.add(&posterior, &rows, &told);
         sheet.rows(before, &rows, &told)?;
         before += rows.n();
@@ -119,11 +151,32 @@ fn rules(posterior: &Posterior, new: &Path) -> Rules {
     }
 }
 
+/// What new rows are predicted by.
+struct Source<'a> {
+    run: &'a Path,
+    preparations: &'a Preparations,
+    /// That of all rows, if one was named.
+    group: Option<usize>,
+    /// Repeats of each group, and which of them, from 0.
+    each: usize,
+    round: usize,
+}
+
+impl Source<'_> {
+    fn posterior(&self, group: usize) -> Result<Posterior> {
+        Ok(Posterior::open(self.run, group * self.each + self.round)?)
+    }
+
+    /// Rows are predicted by the draws of several groups.
+    fn has_several(&self) -> bool {
+        self.group.is_none() && self.preparations.by().is_some()
+    }
+}
+
 fn open<'a>(
     args: &PredictArgs,
     rules: &Rules,
-    posterior: &'a Posterior,
-    round: usize,
+    source: &Source<'a>,
     shown: &str,
 ) -> Result<Incoming<'a, Box<dyn Read>>> {
     let input: Box<dyn Read> = match is_standard(&args.new) {
@@ -134,22 +187,16 @@ fn open<'a>(
         }
         false => files::open(&args.new)?,
     };
-    Ok(Incoming::new(input, shown, rules, &posterior.preparation, round, &args.keep)?)
+    Ok(Incoming::new(input, shown, rules, source.preparations, (source.group, source.round), &args.keep)?)
 }
 
 /// An array says first how many rows it has.
-fn count(
-    args: &PredictArgs,
-    rules: &Rules,
-    posterior: &Posterior,
-    round: usize,
-    shown: &str,
-) -> Result<usize> {
+fn count(args: &PredictArgs, rules: &Rules, source: &Source, shown: &str) -> Result<usize> {
     if is_standard(&args.new) {
         let message = "--format npy: an array says first how many rows it has, and standard input can be read only once";
         return Err(Error::input(message).into());
     }
-    let mut incoming = open(args, rules, posterior, round, shown)?;
+    let mut incoming = open(args, rules, source, shown)?;
     let mut rows = 0;
     while let Some(some) = incoming.next(4096)? {
         rows += some.n();
@@ -172,11 +219,17 @@ enum Out {
 }
 
 impl Sheet {
-    fn new(posterior: &Posterior, question: Question, scored: bool, args: &PredictArgs) -> Result<Sheet> {
+    fn new(
+        posterior: &Posterior,
+        question: Question,
+        scored: bool,
+        draws: usize,
+        args: &PredictArgs,
+    ) -> Result<Sheet> {
         let mut columns = Vec::new();
         for name in posterior.model.predicted() {
             match question.draws {
-                true => columns.extend((1..=posterior.count()).map(|b| format!("{name}.{b}"))),
+                true => columns.extend((1..=draws).map(|b| format!("{name}.{b}"))),
                 false => columns.extend(["", "_sd", "_lower", "_upper"].map(|end| format!("{name}{end}"))),
             }
         }

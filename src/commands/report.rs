@@ -24,7 +24,7 @@ pub fn report(args: ReportArgs) -> Result<()> {
         return Err(Error::input(message).into());
     }
     let search = SearchPath::new(args.data_dir.as_deref());
-    let runs = sources(&args.runs, &args.label, false, &search)?;
+    let runs = sources(&args.runs, &args.label, &args.group, false, &search)?;
     let wanted = Wanted { title: args.title, repeat: args.repeat, setting: args.setting };
     let page = page::page(runs, &wanted)?;
     if to_terminal {

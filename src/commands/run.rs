@@ -131,7 +131,7 @@ fn fits(study: &Study, pool: &ThreadPool) -> Result<()> {
 /// What a user did not say, and should know.
 fn tell(study: &Study) {
     if study.seed_was_drawn() {
-        note(&format!("seed {} (drawn; recorded in config.toml)", study.seed(0).0));
+        note(&format!("seed {} (drawn; recorded in config.toml)", study.first_seed().0));
     }
     study.notes().changes().iter().for_each(|line| note(line));
 }
@@ -203,8 +203,14 @@ fn again(args: &RunArgs, study: &Study, out: &Path) -> Result<()> {
     let report = store::read_report(out)?;
     if args.samples.is_some() {
         let draws = Samples::open(&store::samples_of(out)?)?;
-        let mut writer = Writer::new(BufWriter::new(std::io::stdout()), Format::Csv, draws.columns(), 0)
-            .map_err(closed)?;
+        let mut writer = Writer::new(
+            BufWriter::new(std::io::stdout()),
+            Format::Csv,
+            draws.columns(),
+            0,
+            draws.grouping()?,
+        )
+        .map_err(closed)?;
         let mut written = Ok(());
         draws.each(|repeat, draw| {
             written = writer.put(repeat, &draw);
@@ -319,7 +325,8 @@ impl Screen {
         let stdout = match args.samples {
             Some(_) => {
                 let out = BufWriter::new(std::io::stdout());
-                Some(Writer::new(out, Format::Csv, &run.columns(args.names), 0).map_err(closed)?)
+                let (columns, grouping) = (run.columns(args.names), run.grouping());
+                Some(Writer::new(out, Format::Csv, &columns, 0, grouping).map_err(closed)?)
             }
             None => None,
         };

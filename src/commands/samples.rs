@@ -8,14 +8,19 @@ use npl::error::Error;
 use npl::samples::{Choice, Pick, Samples};
 use npl::store::{self, AtomicFile};
 
-use super::{note, open_draws, reading, relabel, round};
+use super::{groups, note, open_draws, reading, relabel, round};
 use crate::cli::SamplesArgs;
 
 pub fn samples(args: SamplesArgs) -> Result<()> {
     reading(&args.reading);
     let report = store::read_report(&args.run)?;
     let repeat = round(&report, args.repeat, args.setting)?;
+    let group = groups::place(&report, args.group.as_deref())?;
     let samples = if args.relabel { relabelled(&args.run)? } else { open_draws(&args.run)? };
+    let samples = match group {
+        Some(group) => samples.of_rounds(groups::rounds(&report, group)),
+        None => samples,
+    };
     let choice = Choice { repeat, draws: args.draws, drop_failed: args.drop_failed };
     let pick = Pick { patterns: args.columns, no_statistics: args.no_statistics };
     match args.out.as_deref().filter(|out| *out != Path::new("-")) {

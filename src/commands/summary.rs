@@ -9,17 +9,18 @@ use npl::config::printable;
 use npl::error::Error;
 use npl::math::{mean, sd};
 use npl::predict;
-use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport, Report};
-use npl::samples::{Question, Samples, Summary};
+use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport, Repeat, Report};
+use npl::samples::{GROUP, Question, Relation, Samples, Summary};
 use npl::store;
 
-use super::corrections::Told;
-use super::text::{number, percent, render, seconds, warnings};
-use super::{corrections, note, note_warnings, print, questions, reading, relabel};
+use super::text::{counted, number, percent, render, seconds, warnings};
+use super::{contrasts, corrections, groups, note, note_warnings, print, questions, reading, relabel};
 use crate::cli::{Format, Order, SummaryArgs, Units};
 
 /// More parameters than this are not listed for people; the files have them all.
 const LISTED: usize = 60;
+/// Groups that are told of one by one.
+const GROUPS_LISTED: usize = 12;
 /// Settings and parameters of a path that are listed for people.
 const SETTINGS_LISTED: usize = 12;
 const PARAMETERS_LISTED: usize = 5;
@@ -33,6 +34,8 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
                 "--units, --ratios: the summary of a path is made while it runs, in the units of the model";
             return Err(Error::input(message).into());
         }
+        groups::place(&report, args.group.as_deref().or(args.contrast.as_deref()))?;
+        contrasts::pairs(&args, &report)?;
         if args.relabel {
             let message = "--relabel: the summary of a path is made while it runs; `npl relabel` and `npl samples \
                            --relabel` align the draws that it kept";
@@ -40,8 +43,11 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         }
         return along_path(&args, &report, path);
     }
-    if let Some(repeat) = args.repeat.filter(|&r| r == 0 || r > report.repeats.len()) {
-        let message = format!("--repeat {repeat}: the run has repeats 1 to {}", report.repeats.len());
+    let (group, contrasts) =
+        (groups::place(&report, args.group.as_deref())?, contrasts::pairs(&args, &report)?);
+    let repeats = report.each();
+    if let Some(repeat) = args.repeat.filter(|&r| r == 0 || r > repeats) {
+        let message = format!("--repeat {repeat}: the run has repeats 1 to {repeats}");
         return Err(Error::input(message).into());
     }
     let samples = Samples::open(&store::samples_of(&args.run)?)?;
@@ -60,34 +66,27 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
             if units == Units::Data {
                 predict::check_units(&args.run)?;
             }
-            let preparation = predict::preparation(&args.run)?;
+            let preparation = predict::preparations(&args.run)?.joined(repeats);
             let (samples, units) = samples.in_units(&preparation, units == Units::Data, ratios)?;
             (samples, Some(units))
         }
     };
-    let told = Told { parameters, units };
     let chosen = samples.parameters_like(&args.only)?;
-    // Labels of components that draws mix are those of no estimate.
-    let estimates = match relation.exchangeable {
-        true => BTreeMap::new(),
-        false => corrections::estimate(&args, &report, &told),
-    };
-    let table = match question(&args) {
-        Some(mut question) => {
-            question.corrections = corrections::corrections(&args, &report, relation, &told, &chosen)?;
-            let mut answers = samples.answers(&chosen, relation.draws, args.repeat, &question)?;
-            sort(&args, &mut answers, |a| (&a.parameter, a.mean.0, a.sd.0));
-            questions::rows(&answers, &question, is_for_people(&args))
+    let all = Told { args: &args, relation, chosen, parameters, units };
+    let report = group.map_or(report.clone(), |group| report.group(group));
+    let table = match (group, report.groups.len()) {
+        (Some(group), _) => {
+            let first = group * repeats;
+            let samples = samples.of_rounds(first + 1..first + repeats + 1);
+            all.table(&samples, &report, first, &all.estimates(&report, first))?
         }
-        None => {
-            let mut parameters = samples.summarise(relation.draws, args.repeat)?;
-            if !args.only.is_empty() {
-                parameters.retain(|s| chosen.contains(&s.parameter));
-            }
-            sort(&args, &mut parameters, |s| (&s.parameter, s.mean, s.sd));
-            match is_for_people(&args) {
-                true => rows(&parameters, &estimates),
-                false => with_estimates(cells(&Summary::table(&parameters)), &parameters, &estimates),
+        (None, 0) => all.table(&samples, &report, 0, &all.estimates(&report, 0))?,
+        (None, count) => {
+            let rounds: Vec<_> = (0..count).map(|group| groups::rounds(&report, group)).collect();
+            let parts = samples.of_each(&rounds)?;
+            match &contrasts {
+                Some(pairs) => contrasts::table(&all, &report, &parts, pairs)?,
+                None => all.by_group(&parts, &report)?,
             }
         }
     };
@@ -113,24 +112,111 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         }
         None => {}
     }
-    if report.repeats.len() > 1 && args.repeat.is_none() {
+    if repeats > 1 && args.repeat.is_none() {
         out += "(draws of all repeats together; --repeat N for one)\n";
+    }
+    if contrasts.is_some() {
+        out += "(groups are independent of each other: their draws are paired by their numbers)\n";
+        if args.units == Units::Model && contrasts::in_own_units(&args.run) {
+            out += "(columns were standardised within each group, so that coefficients are in units of its own; --units data, or \
+                    `data.by_prepare = \"overall\"`, makes them comparable)\n";
+        }
     }
     out += "\n";
     out += &diagnostics(&report);
     print(out.as_bytes())
 }
 
+/// What all tables of a summary have in common.
+pub struct Told<'a> {
+    pub args: &'a SummaryArgs,
+    pub relation: Relation,
+    /// Parameters that are told, by the names that they are told by.
+    pub chosen: Vec<String>,
+    /// All of them, as the file of draws has them, and what they are told in.
+    pub parameters: Vec<String>,
+    pub units: Option<npl::samples::Units>,
+}
+
+impl Told<'_> {
+    /// Names of all parameters as they are told.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = self.parameters.clone();
+        self.units.iter().for_each(|units| units.rename(&mut names));
+        names
+    }
+
+    /// At equal weights, of rounds from the `first` on; of labels of components that draws mix there are none.
+    fn estimates(&self, report: &Report, first: usize) -> BTreeMap<String, f64> {
+        match self.relation.exchangeable {
+            true => BTreeMap::new(),
+            false => corrections::estimate(self, report, first),
+        }
+    }
+
+    /// A row for each parameter, below their titles.
+    fn table(
+        &self,
+        samples: &Samples,
+        report: &Report,
+        first: usize,
+        estimates: &BTreeMap<String, f64>,
+    ) -> Result<Vec<Vec<String>>> {
+        let Told { args, relation, chosen, .. } = self;
+        if let Some(mut question) = question(args) {
+            question.corrections = corrections::corrections(self, report, first)?;
+            return self.answered(samples, &question);
+        }
+        let mut parameters = samples.summarise(relation.draws, args.repeat)?;
+        if !args.only.is_empty() {
+            parameters.retain(|s| chosen.contains(&s.parameter));
+        }
+        sort(args, &mut parameters, |s| (&s.parameter, s.mean, s.sd));
+        Ok(match is_for_people(args) {
+            true => rows(&parameters, estimates),
+            false => with_estimates(cells(&Summary::table(&parameters)), &parameters, estimates),
+        })
+    }
+
+    /// The same, of what is asked beyond the usual table.
+    pub fn answered(&self, samples: &Samples, question: &Question) -> Result<Vec<Vec<String>>> {
+        let Told { args, relation, chosen, .. } = self;
+        let mut answers = samples.answers(chosen, relation.draws, args.repeat, question)?;
+        sort(args, &mut answers, |a| (&a.parameter, a.mean.0, a.sd.0));
+        Ok(questions::rows(&answers, question, is_for_people(args)))
+    }
+
+    /// The tables of all groups as one.
+    fn by_group(&self, parts: &[Samples], report: &Report) -> Result<Vec<Vec<String>>> {
+        let reports: Vec<Report> = (0..parts.len()).map(|group| report.group(group)).collect();
+        let mut estimates: Vec<BTreeMap<String, f64>> =
+            reports.iter().enumerate().map(|(g, group)| self.estimates(group, g * report.each())).collect();
+        if estimates.iter().any(BTreeMap::is_empty) {
+            estimates.iter_mut().for_each(BTreeMap::clear);
+        }
+        let title = if is_for_people(self.args) { "group" } else { GROUP };
+        let mut joined: Vec<Vec<String>> = Vec::new();
+        for (g, samples) in parts.iter().enumerate() {
+            let table = self.table(samples, &reports[g], g * report.each(), &estimates[g])?;
+            contrasts::add(&mut joined, &[title], &[report.groups[g].name.as_str()], table);
+        }
+        Ok(joined)
+    }
+}
+
 /// The summary of a finished run, an object for each parameter; `None` of a path, and where it cannot be read.
 pub fn posterior(run: &Path, report: &Report) -> Option<serde_json::Value> {
     let text = std::fs::read_to_string(store::file_of(run, store::SUMMARY).ok()?).ok()?;
     let mut table = cells(&text);
-    if let [only] = &report.repeats[..]
-        && !only.estimate.is_empty()
-    {
+    // Of one repeat, or of one of each group, whose lines begin with its name.
+    let grouped = !report.groups.is_empty();
+    if report.each() == 1 && report.repeats.iter().all(|repeat| !repeat.estimate.is_empty()) {
         table[0].push("estimate".into());
         for row in &mut table[1..] {
-            let estimate = only.estimate.get(&row[0]).map_or(String::new(), |v| format!("{v:?}"));
+            let of_row = |repeat: &&Repeat| !grouped || repeat.group.as_ref() == Some(&row[0]);
+            let repeat = report.repeats.iter().find(of_row);
+            let estimate = repeat.and_then(|repeat| repeat.estimate.get(&row[usize::from(grouped)]));
+            let estimate = estimate.map_or(String::new(), |v| format!("{v:?}"));
             row.push(estimate);
         }
     }
@@ -138,7 +224,7 @@ pub fn posterior(run: &Path, report: &Report) -> Option<serde_json::Value> {
 }
 
 /// What is asked beyond the usual table.
-fn question(args: &SummaryArgs) -> Option<Question> {
+pub fn question(args: &SummaryArgs) -> Option<Question> {
     let asked =
         args.level.is_some() || args.interval.is_some() || args.above.is_some() || args.between.is_some();
     asked.then(|| Question {
@@ -150,7 +236,7 @@ fn question(args: &SummaryArgs) -> Option<Question> {
     })
 }
 
-fn is_for_people(args: &SummaryArgs) -> bool {
+pub fn is_for_people(args: &SummaryArgs) -> bool {
     matches!(args.format, Format::Text | Format::Markdown)
 }
 
@@ -288,7 +374,11 @@ fn rows(parameters: &[Summary], estimates: &BTreeMap<String, f64>) -> Vec<Vec<St
 pub fn diagnostics(report: &Report) -> String {
     let Some(first) = report.repeats.first() else { return String::new() };
     let total: f64 = report.repeats.iter().map(|r| r.seconds).sum();
-    let mut out = format!("{}: {}, seed {}", printable(&report.name), printable(&report.label), first.seed);
+    let mut out = format!("{}: {}", printable(&report.name), printable(&report.label));
+    // Groups have seeds of their own.
+    if report.groups.is_empty() {
+        out += &format!(", seed {}", first.seed);
+    }
     match &report.path {
         Some(path) => {
             out += &format!(", {} settings of {}", path.values.len(), printable(&path.parameter));
@@ -296,17 +386,31 @@ pub fn diagnostics(report: &Report) -> String {
         }
         None if report.folds.is_some() => {
             let folds = report.folds.unwrap_or(1);
-            let times = report.repeats.len() / folds;
+            let times = report.each() / folds;
             out +=
                 &format!(", {folds} folds{}", if times > 1 { format!(" x {times}") } else { String::new() });
         }
-        None if report.repeats.len() > 1 => out += &format!(", {} repeats", report.repeats.len()),
+        None if report.each() > 1 => out += &format!(", {} repeats", report.each()),
         None => {}
     }
-    let tests = if first.n_test > 0 { format!(" + {} test", first.n_test) } else { String::new() };
+    let rows = |repeat: &Repeat| match repeat.n_test {
+        0 => repeat.n_train.to_string(),
+        tests => format!("{} + {tests} test", repeat.n_train),
+    };
+    let data = match &report.by {
+        None => format!("{} rows", rows(first)),
+        Some(by) => {
+            let of = |repeat: &Repeat| {
+                let name = printable(repeat.group.as_deref().unwrap_or_default());
+                format!("{name} {}", rows(repeat))
+            };
+            let groups: Vec<String> = report.repeats.iter().step_by(report.each()).map(of).collect();
+            let (count, few) = (groups.len(), npl::words::few(&groups, GROUPS_LISTED));
+            format!("{} of {}, rows: {few}", counted(count, "group"), printable(by))
+        }
+    };
     out += &format!(
-        "\n  data      {}{tests} rows\n  draws     {} in {} ({:.0} a second)\n",
-        first.n_train,
+        "\n  data      {data}\n  draws     {} in {} ({:.0} a second)\n",
         report.draws(),
         seconds(total),
         report.draws() as f64 / total.max(1e-9)
@@ -319,9 +423,16 @@ pub fn diagnostics(report: &Report) -> String {
         ("AUC", "auc"),
         ("log loss", "log_loss"),
     ] {
+        let what = if report.folds.is_some() { "folds" } else { "repeats" };
         if let Some(metric) = report.metrics.get(name) {
-            let what = if report.folds.is_some() { "folds" } else { "repeats" };
-            out += &format!("  {title:<9} {}\n", over_repeats(metric, what));
+            let pooled = if report.groups.is_empty() { "" } else { "  over the test rows of all groups" };
+            out += &format!("  {title:<9} {}{pooled}\n", over_repeats(metric, what));
+        }
+        for group in report.groups.iter().take(GROUPS_LISTED) {
+            if let Some(metric) = group.metrics.get(name) {
+                let told = over_repeats(metric, what);
+                out += &format!("  {title:<9} {told}  in {}\n", printable(&group.name));
+            }
         }
     }
     out + &found(report)
@@ -441,7 +552,10 @@ fn conventional(each: &[&Diagnostics]) -> String {
 
 /// LPPD had there been fewer restarts.
 fn by_restarts(report: &Report) -> String {
-    let Some(first) = report.repeats.first().filter(|r| !r.by_restarts.is_empty() && report.path.is_none())
+    let Some(first) = report
+        .repeats
+        .first()
+        .filter(|r| !r.by_restarts.is_empty() && report.path.is_none() && report.groups.is_empty())
     else {
         return String::new();
     };

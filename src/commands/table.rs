@@ -32,11 +32,14 @@ pub fn table(args: TableArgs) -> Result<()> {
     let mut out = render(&rows, args.format);
     let apart = saw_different_rows(&args.runs, &reports);
     if !for_programs {
-        if reports.iter().any(|r| r.repeats.len() > 1 && r.folds.is_none()) {
+        if reports.iter().any(|r| r.each() > 1 && r.folds.is_none()) {
             out += "\nmean ± sd over repeats (standard error of the mean)\n";
         }
         if reports.iter().any(|r| r.folds.is_some()) {
             out += "\nfolds: pooled over the rows held out ± sd over folds (standard error over folds)\n";
+        }
+        if reports.iter().any(|r| !r.groups.is_empty()) {
+            out += "\ngroups: pooled over the test rows of all groups\n";
         }
         out += &apart.map(|why| format!("\nnote: {why}\n")).unwrap_or_default();
         out += &below(&reports);
@@ -178,10 +181,11 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
         row("", &|r| r.name.clone()),
         row("method", &|r| r.label.clone()),
         row("repeats", &|r| match r.folds {
-            Some(folds) if r.repeats.len() > folds => format!("{folds} folds x {}", r.repeats.len() / folds),
+            Some(folds) if r.each() > folds => format!("{folds} folds x {}", r.each() / folds),
             Some(folds) => format!("{folds} folds"),
-            None => r.repeats.len().to_string(),
+            None => r.each().to_string(),
         }),
+        row("groups", &|r| if r.groups.is_empty() { "/".into() } else { r.groups.len().to_string() }),
         row("draws", &|r| r.repeats.first().map_or(0, |r| r.draws).to_string()),
         row("LPPD", &metric("lppd")),
         row("MSE", &metric("mse")),

@@ -50,7 +50,9 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
         let made = again.remove(&round).unwrap_or_default();
         for row in rows {
             let found = made.iter().find(|sample| sample.index == row.index);
-            let place = format!("repeat {}, draw {}", round + 1, row.index + 1);
+            let (group, repeat) = study.place(round);
+            let group = group.map(|group| format!("group \"{}\", ", printable(group))).unwrap_or_default();
+            let place = format!("{group}repeat {}, draw {}", repeat + 1, row.index + 1);
             match found.map(|sample| differs(&row, sample, &places)) {
                 Some(None) => same += 1,
                 Some(Some(what)) => differ.push(format!("{place}: {what}")),

@@ -226,6 +226,12 @@ impl Problems {
         Problems { source, list }
     }
 
+    /// The same, of one of several things.
+    pub fn of(mut self, what: &str) -> Problems {
+        self.list.iter_mut().for_each(|problem| problem.message += &format!(" ({what})"));
+        self
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.list.len()

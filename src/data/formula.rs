@@ -481,7 +481,7 @@ mod tests {
         let target = formula.target().map(str::to_owned);
         let recipe = Recipe { columns, target, formula: Some(formula), ..Recipe::default() };
         let (frame, _, _) = frames(table, None, &recipe).unwrap();
-        let (data, _) = finish(frame, None, &recipe).unwrap();
+        let (data, _) = finish(frame, None, &recipe, None).unwrap();
         let cells = (0..data.d()).map(|j| data.x.column(j).collect()).collect();
         (data.columns, cells, data.y.map(|y| y.to_vec()).unwrap_or_default())
     }

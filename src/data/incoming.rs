@@ -2,21 +2,24 @@
 //! number.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
 use ndarray::{Array1, Array2};
 
 use super::Dataset;
-use super::preparation::{Column, Preparation, ReadColumn};
+use super::preparation::{Column, Preparation, Preparations, ReadColumn};
 use super::prepare::{Missing, Unseen};
 use super::records::{Lines, Quotes, Record, Records, Separator};
 use super::shape::Shape;
 use super::table::{Header, Kind, Levels, Table};
 use super::text::{self, Rules, Syntax, clip};
-use crate::config::printable;
+use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
 use crate::expression::Fault;
+
+/// What a flag does that spares the column of the groups.
+const FORCES: &str = "NAME predicts all rows by the draws of one group";
 
 /// Some rows.
 #[derive(Clone, Debug, Default)]
@@ -27,9 +30,28 @@ pub struct NewRows {
     pub whole: Vec<bool>,
     /// Cells that are carried through, as they are written.
     pub kept: Vec<Vec<String>>,
+    /// Which group each belongs to, from 0; all to the first, where there are no groups.
+    pub groups: Vec<usize>,
 }
 
 impl NewRows {
+    /// Places of the rows of every group that has any here.
+    pub fn by_group(&self) -> BTreeMap<usize, Vec<usize>> {
+        let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        self.groups.iter().enumerate().for_each(|(i, group)| found.entry(*group).or_default().push(i));
+        found
+    }
+
+    /// These rows alone.
+    pub fn select(&self, rows: &[usize]) -> NewRows {
+        NewRows {
+            data: self.data.select(rows),
+            whole: rows.iter().map(|&i| self.whole[i]).collect(),
+            kept: rows.iter().map(|&i| self.kept[i].clone()).collect(),
+            groups: rows.iter().map(|&i| self.groups[i]).collect(),
+        }
+    }
+
     pub fn n(&self) -> usize {
         self.whole.len()
     }
@@ -38,15 +60,19 @@ impl NewRows {
 /// A file of new rows, half read.
 pub struct Incoming<'a, R> {
     records: Records<R>,
+    /// Of the first group: what all groups have in common.
     preparation: &'a Preparation,
-    columns: &'a [Column],
+    groups: Vec<Group<'a>>,
+    /// What says which group a row belongs to, unless all are of one, and which is known.
+    by: Option<Place>,
+    known: HashMap<&'a [u8], usize>,
+    all_of: usize,
     missing: Vec<Vec<u8>>,
     /// Whether decimals follow a comma.
     comma: bool,
     file: String,
     header: Header,
     inputs: Vec<Place>,
-    levels: Vec<Option<HashMap<&'a [u8], usize>>>,
     target: Option<Place>,
     event: Option<Place>,
     offset: Option<Place>,
@@ -57,6 +83,22 @@ pub struct Incoming<'a, R> {
     keep: Vec<usize>,
     /// A first line that is no header.
     first: Option<(u64, Vec<Vec<u8>>)>,
+}
+
+/// How rows of a group are prepared.
+struct Group<'a> {
+    preparation: &'a Preparation,
+    columns: &'a [Column],
+    /// Of every input, the places of its levels.
+    levels: Vec<Option<HashMap<&'a [u8], usize>>>,
+}
+
+impl<'a> Group<'a> {
+    fn new(preparation: &'a Preparation, round: usize) -> Group<'a> {
+        let of_level = |levels: &'a Vec<String>| levels.iter().map(String::as_bytes).zip(0..).collect();
+        let levels = preparation.inputs.iter().map(|input| input.levels.as_ref().map(of_level)).collect();
+        Group { preparation, columns: preparation.columns(round), levels }
+    }
 }
 
 /// Where a column is found.
@@ -77,6 +119,7 @@ struct Cell<'c> {
 
 /// What a row became.
 struct Row {
+    group: usize,
     inputs: Vec<f64>,
     response: f64,
     event: f64,
@@ -85,15 +128,16 @@ struct Row {
 }
 
 impl<'a, R: Read> Incoming<'a, R> {
-    /// Reads the names of the columns. `keep`: columns to carry through.
+    /// Reads the names of the columns. `group`: that of all rows, where it is known; `keep`: columns to carry through.
     pub fn new(
         input: R,
         file: &str,
         rules: &Rules,
-        preparation: &'a Preparation,
-        round: usize,
+        preparations: &'a Preparations,
+        (group, round): (Option<usize>, usize),
         keep: &[String],
     ) -> Result<Self> {
+        let preparation = preparations.of(group.unwrap_or(0));
         let file = printable(file);
         let failed = |e: std::io::Error| Error::input(format!("{file}: {e}"));
         let mut lines = Lines::new(input);
@@ -110,6 +154,7 @@ impl<'a, R: Read> Incoming<'a, R> {
         let Some((place, record)) = records.next().map_err(|fault| fault.in_file(&file))? else {
             return Err(Error::input(format!("{file}: no rows")));
         };
+        let by = preparations.by().filter(|_| group.is_none());
         let named = header(&file, &record, preparation)?;
         let first = named.is_none().then(|| (place.line, record.to_vec()));
         let header = match named {
@@ -153,6 +198,15 @@ impl<'a, R: Read> Incoming<'a, R> {
                 false => e,
             })?);
         }
+        let (by, names) = match by {
+            Some((name, names)) => {
+                let place = find(name).map_err(|e| {
+                    Error::input(format!("{e}; it says which group a row belongs to, and --group {FORCES}"))
+                })?;
+                (Some(place), names)
+            }
+            None => (None, &[][..]),
+        };
         let mut beside = |name: &Option<String>| name.as_deref().map(&mut find).transpose();
         let (offset, exposure) = (beside(&preparation.offset)?, beside(&preparation.exposure)?);
         let mut there = |name: &String| match all.makes(name) {
@@ -166,20 +220,20 @@ impl<'a, R: Read> Incoming<'a, R> {
         let reads =
             preparation.reads.iter().filter(|read| wanted.contains(&read.name)).filter_map(read).collect();
         let shape = all.only(&wanted);
-        let of_level = |levels: &'a Vec<String>| levels.iter().map(String::as_bytes).zip(0..).collect();
-        let levels = preparation.inputs.iter().map(|input| input.levels.as_ref().map(of_level)).collect();
         let missing = rules.missing.iter().map(|m| m.as_bytes().to_vec()).collect();
-        let columns = preparation.columns(round);
+        let count = preparations.by().map_or(1, |(_, names)| names.len());
         Ok(Incoming {
             records,
             preparation,
-            columns,
+            groups: (0..count).map(|g| Group::new(preparations.of(g), round)).collect(),
+            by,
+            known: names.iter().map(String::as_bytes).zip(0..).collect(),
+            all_of: group.unwrap_or(0),
             missing,
             comma: rules.comma,
             file,
             header,
             inputs,
-            levels,
             target,
             event,
             offset,
@@ -199,7 +253,7 @@ impl<'a, R: Read> Incoming<'a, R> {
     /// The next rows, at most so many; `None` at the end.
     pub fn next(&mut self, most: usize) -> Result<Option<NewRows>> {
         let mut rows: Vec<(u64, Row)> = Vec::new();
-        let mut kept = Vec::new();
+        let (mut kept, mut waiting) = (Vec::new(), Vec::new());
         let places = self.reads.iter().map(|(j, _)| *j).collect();
         let mut read = Table::new(self.header.clone(), places);
         for (kind, (_, text)) in read.kinds.iter_mut().zip(&self.reads) {
@@ -217,40 +271,44 @@ impl<'a, R: Read> Incoming<'a, R> {
                     (place.line, record.to_vec())
                 }
             };
-            let cells: Vec<&[u8]> = cells.iter().map(Vec::as_slice).collect();
-            if cells.len() == self.header.width() {
-                kept.push(self.carried(&cells));
+            let texts: Vec<&[u8]> = cells.iter().map(Vec::as_slice).collect();
+            if texts.len() == self.header.width() {
+                kept.push(self.carried(&texts));
             }
-            rows.push((line, self.row(line, &cells)?));
-            self.read(line, &cells, &mut read)?;
+            rows.push((line, self.row(line, &texts)?));
+            self.read(line, &texts, &mut read)?;
+            if matches!(self.by, Some(Place::Made(_))) {
+                waiting.push(cells);
+            }
         }
         if rows.is_empty() {
             return Ok(None);
         }
-        self.make(read, &mut rows)?;
+        self.make(read, &mut rows, &waiting)?;
         let (mut x, mut y, mut event, mut offset) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut whole = Vec::new();
+        let (mut whole, mut groups) = (Vec::new(), Vec::new());
+        let width = self.groups[0].columns.len();
         for (_, row) in rows {
+            let Group { preparation, columns, .. } = &self.groups[row.group];
             match row.whole {
-                true => {
-                    x.extend(self.columns.iter().map(|column| self.preparation.cell(column, &row.inputs)))
-                }
-                false => x.resize(x.len() + self.columns.len(), 0.0),
+                true => x.extend(columns.iter().map(|column| preparation.cell(column, &row.inputs))),
+                false => x.resize(x.len() + width, 0.0),
             }
+            groups.push(row.group);
             y.push(row.response);
             event.push(row.event);
             offset.push(row.offset);
             whole.push(row.whole);
         }
-        let x =
-            Array2::from_shape_vec((whole.len(), self.columns.len()), x).expect("every row has every cell");
-        let names = self.columns.iter().map(|column| column.name.clone()).collect();
+        let x = Array2::from_shape_vec((whole.len(), width), x).expect("every row has every cell");
+        let names = self.groups[0].columns.iter().map(|column| column.name.clone()).collect();
         let y = self.has_response().then(|| Array1::from(y));
         let event = self.event.filter(|_| y.is_some()).map(|_| Array1::from(event));
         let offset = (self.offset.is_some() || self.exposure.is_some()).then(|| Array1::from(offset));
         let data = Dataset::new(x, y, names).with_event(event).with_offset(offset);
         let data = data.with_response_names(self.preparation.response_names());
-        Ok(Some(NewRows { data: data.with_classes(self.preparation.classes.clone()), whole, kept }))
+        let data = data.with_classes(self.preparation.classes.clone());
+        Ok(Some(NewRows { data, whole, kept, groups }))
     }
 
     /// What expressions read of a row.
@@ -270,8 +328,9 @@ impl<'a, R: Read> Incoming<'a, R> {
         Ok(())
     }
 
-    /// The cells that expressions make of what was read.
-    fn make(&self, read: Table, rows: &mut [(u64, Row)]) -> Result<()> {
+    /// The cells that expressions make of what was read. Where one of them says which group a row belongs to, its other cells have
+    /// been waiting for that.
+    fn make(&self, read: Table, rows: &mut [(u64, Row)], waiting: &[Vec<Vec<u8>>]) -> Result<()> {
         if self.shape.makes_nothing() {
             return Ok(());
         }
@@ -292,12 +351,53 @@ impl<'a, R: Read> Incoming<'a, R> {
                 let value = table.cells[i * table.width() + j];
                 let text = match &table.kinds[j] {
                     _ if value.is_nan() => Vec::new(),
-                    Kind::Number => value.to_string().into_bytes(),
+                    Kind::Number => (value + 0.0).to_string().into_bytes(),
                     Kind::Levels(levels) => levels.names()[value as usize].clone().into_bytes(),
                 };
                 Some(Cell { place, text: Cow::Owned(text), missing: value.is_nan() })
             };
+            if let Some(texts) = waiting.get(i) {
+                self.assign(*line, row, &cell)?;
+                let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+                self.fill(*line, row, &|place| self.of_file(place, &texts))?;
+            }
             self.fill(*line, row, &cell)?;
+        }
+        Ok(())
+    }
+
+    /// A cell of the file.
+    fn of_file<'c>(&self, place: Place, cells: &[&'c [u8]]) -> Option<Cell<'c>> {
+        match place {
+            Place::File(j) => {
+                Some(Cell { place, text: Cow::Borrowed(cells[j]), missing: self.is_missing(cells[j]) })
+            }
+            Place::Made(_) => None,
+        }
+    }
+
+    /// Finds the group of a row, if its cell is there. A row of none lacks something.
+    fn assign<'c>(&self, line: u64, row: &mut Row, cell: &dyn Fn(Place) -> Option<Cell<'c>>) -> Result<()> {
+        let Some(cell) = self.by.and_then(cell) else { return Ok(()) };
+        if cell.missing && self.preparation.missing != Missing::Error {
+            row.whole = false;
+            return Ok(());
+        }
+        let hint = || {
+            let names = self.known.keys().filter_map(|name| std::str::from_utf8(name).ok());
+            let near = nearest(std::str::from_utf8(&cell.text).unwrap_or_default(), names);
+            near.map(|name| format!("; did you mean \"{}\"?", printable(name))).unwrap_or_default()
+        };
+        match self.known.get(cell.text.as_ref()) {
+            Some(group) => row.group = *group,
+            None if cell.missing => {
+                let why = format!("is missing: it says which group a row belongs to; --group {FORCES}");
+                return Err(self.wrong(line, &cell, &why));
+            }
+            None => {
+                let why = format!("is a group that the run does not have{}; --group {FORCES}", hint());
+                return Err(self.wrong(line, &cell, &why));
+            }
         }
         Ok(())
     }
@@ -313,18 +413,17 @@ impl<'a, R: Read> Incoming<'a, R> {
             return Err(Error::input(message));
         }
         let mut row = Row {
+            group: self.all_of,
             inputs: vec![f64::NAN; self.inputs.len()],
             response: f64::NAN,
             event: 1.0,
             offset: 0.0,
             whole: true,
         };
-        self.fill(line, &mut row, &|place| match place {
-            Place::File(j) => {
-                Some(Cell { place, text: Cow::Borrowed(cells[j]), missing: self.is_missing(cells[j]) })
-            }
-            Place::Made(_) => None,
-        })?;
+        if !matches!(self.by, Some(Place::Made(_))) {
+            self.assign(line, &mut row, &|place| self.of_file(place, cells))?;
+            self.fill(line, &mut row, &|place| self.of_file(place, cells))?;
+        }
         Ok(row)
     }
 
@@ -332,17 +431,18 @@ impl<'a, R: Read> Incoming<'a, R> {
     fn fill<'c>(&self, line: u64, row: &mut Row, cell: &dyn Fn(Place) -> Option<Cell<'c>>) -> Result<()> {
         for (i, place) in self.inputs.iter().enumerate() {
             let Some(cell) = cell(*place) else { continue };
-            let value = self.input(i, &cell).map_err(|why| self.wrong(line, &cell, &why))?;
+            let value = self.input(row.group, i, &cell).map_err(|why| self.wrong(line, &cell, &why))?;
             if value.is_nan() && self.preparation.missing == Missing::Error {
                 let why = "is missing, and the run has `data.missing = \"error\"`";
                 return Err(self.wrong(line, &cell, why));
             }
-            let imputed = self.preparation.missing == Missing::Mean && self.levels[i].is_none();
+            let imputed =
+                self.preparation.missing == Missing::Mean && self.preparation.inputs[i].levels.is_none();
             row.whole &= !value.is_nan() || imputed;
             row.inputs[i] = value;
         }
         let there = |place: Option<Place>| place.and_then(cell);
-        if let (Some(cell), Some(target)) = (there(self.target), &self.preparation.target)
+        if let (Some(cell), Some(target)) = (there(self.target), &self.groups[row.group].preparation.target)
             && !cell.missing
         {
             let pointed = text::pointed(&cell.text, self.has_comma(&cell));
@@ -377,11 +477,11 @@ impl<'a, R: Read> Incoming<'a, R> {
     }
 
     /// A number, or the place of a level; NaN if it is missing.
-    fn input(&self, i: usize, cell: &Cell) -> std::result::Result<f64, String> {
+    fn input(&self, group: usize, i: usize, cell: &Cell) -> std::result::Result<f64, String> {
         if cell.missing {
             return Ok(f64::NAN);
         }
-        let Some(levels) = &self.levels[i] else {
+        let Some(levels) = &self.groups[group].levels[i] else {
             return text::number(&cell.text, self.has_comma(cell)).map_err(String::from);
         };
         match levels.get(cell.text.as_ref()) {

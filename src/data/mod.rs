@@ -2,6 +2,7 @@
 
 mod arff;
 pub mod blocks;
+pub mod by;
 pub mod collapse;
 pub mod columns;
 mod decimal;
@@ -216,7 +217,7 @@ impl Dataset {
     /// The table of a numeric file.
     pub fn from_table(table: table::Table) -> crate::error::Result<Dataset> {
         let (frame, _, _) = prepare::frames(table, None, &prepare::Recipe::default())?;
-        Ok(prepare::finish(frame, None, &prepare::Recipe::default())?.0)
+        Ok(prepare::finish(frame, None, &prepare::Recipe::default(), None)?.0)
     }
 
     /// Mean and variance (divisor n) of each column under the empirical distribution.

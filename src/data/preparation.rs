@@ -48,6 +48,73 @@ pub struct Preparation {
     pub rounds: Vec<Vec<Column>>,
 }
 
+/// What a run keeps of how its rows were prepared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Preparations {
+    Groups(GroupPreparations),
+    One(Preparation),
+}
+
+/// The preparations of groups of rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupPreparations {
+    pub version: u32,
+    /// The column that says which group a row belongs to.
+    pub by: String,
+    /// Names of the groups, in the order of their rounds.
+    pub groups: Vec<String>,
+    /// One for each group, or one for all of them.
+    pub preparations: Vec<Preparation>,
+}
+
+impl Preparations {
+    pub fn of_groups(by: &str, groups: Vec<String>, preparations: Vec<Preparation>) -> Preparations {
+        Preparations::Groups(GroupPreparations { version: VERSION, by: by.to_owned(), groups, preparations })
+    }
+
+    /// As a run keeps them; `None` for a text that this version does not know.
+    pub fn of_text(text: &str) -> Option<Preparations> {
+        let found: Preparations = serde_json::from_str(text).ok()?;
+        let sound = match &found {
+            Preparations::One(one) => one.is_sound(),
+            Preparations::Groups(all) => {
+                let count = all.preparations.len();
+                (1..=VERSION).contains(&all.version)
+                    && !all.groups.is_empty()
+                    && (count == 1 || count == all.groups.len())
+                    && all.preparations.iter().all(|one| one.is_sound() && one.is_like(&all.preparations[0]))
+            }
+        };
+        sound.then_some(found)
+    }
+
+    /// Of a group, from 0; the only one where there are no groups.
+    pub fn of(&self, group: usize) -> &Preparation {
+        match self {
+            Preparations::One(one) => one,
+            Preparations::Groups(all) => &all.preparations[group.min(all.preparations.len() - 1)],
+        }
+    }
+
+    /// Names of the groups, and the column that they are values of.
+    pub fn by(&self) -> Option<(&str, &[String])> {
+        match self {
+            Preparations::One(_) => None,
+            Preparations::Groups(all) => Some((&all.by, &all.groups)),
+        }
+    }
+
+    /// One whose rounds are those of all groups, so many of each, one group after the other.
+    pub fn joined(self, each: usize) -> Preparation {
+        let Preparations::Groups(all) = &self else { return self.of(0).clone() };
+        let rounds = |g| (0..each).map(move |round| (g, round));
+        let rounds = (0..all.groups.len()).flat_map(rounds);
+        let rounds = rounds.map(|(g, round)| self.of(g).columns(round).to_vec()).collect();
+        Preparation { rounds, ..self.of(0).clone() }
+    }
+}
+
 /// A column of the file that an expression reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadColumn {
@@ -123,17 +190,23 @@ fn is_one(unit: &f64) -> bool {
 }
 
 impl Preparation {
-    /// As a run keeps it; `None` for a text of another version, and for one that names columns and levels that it has not.
-    pub fn of_text(text: &str) -> Option<Preparation> {
-        let found: Preparation = serde_json::from_str(text).ok()?;
-        let levels = |input: usize| Some(found.inputs.get(input)?.levels.as_ref().map_or(0, Vec::len));
+    /// Whether it makes as many columns of the same columns of a file.
+    fn is_like(&self, other: &Preparation) -> bool {
+        let rounds = self.rounds.len().max(other.rounds.len());
+        self.inputs.iter().map(|input| &input.name).eq(other.inputs.iter().map(|input| &input.name))
+            && (0..rounds).all(|round| self.columns(round).len() == other.columns(round).len())
+    }
+
+    /// Of a version that is known, and without columns and levels that it has not.
+    fn is_sound(&self) -> bool {
+        let levels = |input: usize| Some(self.inputs.get(input)?.levels.as_ref().map_or(0, Vec::len));
         let is_there = |&(input, level): &(usize, Option<usize>)| {
             levels(input).is_some_and(|count| level.is_none_or(|level| level < count))
         };
         let holds =
             |column: &Column| is_there(&(column.input, column.level)) && column.times.iter().all(is_there);
-        let known = (1..=VERSION).contains(&found.version) && !found.rounds.is_empty();
-        (known && found.rounds.iter().flatten().all(holds)).then_some(found)
+        let known = (1..=VERSION).contains(&self.version) && !self.rounds.is_empty();
+        known && self.rounds.iter().flatten().all(holds)
     }
 
     /// Of columns that are the model's as they stand.

@@ -106,6 +106,8 @@ pub struct Recipe {
     pub exposure: Option<String>,
     /// A value of each row that says how rows are split.
     pub fold: Option<String>,
+    /// A value of each row that says which group it belongs to.
+    pub by: Option<String>,
     pub design: DesignColumns<String>,
     /// Texts of the target and what they stand for.
     pub classes: BTreeMap<String, f64>,
@@ -126,9 +128,10 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Whether a column holds the response or a part of the design.
+    /// Whether a column holds the response, groups or a part of the design.
     pub fn names_text(&self, name: &String) -> bool {
-        self.target.as_ref() == Some(name) || self.design.texts().contains(name)
+        let named = [&self.target, &self.by].into_iter().any(|column| column.as_ref() == Some(name));
+        named || self.design.texts().contains(name)
     }
 }
 
@@ -199,6 +202,19 @@ fn is_none(count: &usize) -> bool {
 }
 
 impl Notes {
+    /// Of these rows and others, which became the same columns.
+    pub fn and(mut self, more: &Notes) -> Notes {
+        self.rows += more.rows;
+        self.rows_of_weight_0 += more.rows_of_weight_0;
+        self.rows_with_missing += more.rows_with_missing;
+        self.rows_dropped += more.rows_dropped;
+        self.cells_imputed += more.cells_imputed;
+        for (name, count) in &more.missing {
+            *self.missing.entry(name.clone()).or_default() += count;
+        }
+        self
+    }
+
     /// What of the files is not in the data as it was written, in a line for each of them.
     pub fn changes(&self) -> Vec<String> {
         let Notes { rows, rows_of_weight_0, rows_dropped, cells_imputed, .. } = self;
@@ -227,6 +243,8 @@ pub struct Frame {
     offset: Option<Array1<f64>>,
     classes: Vec<String>,
     folds: Option<Vec<String>>,
+    /// What says which group a row belongs to: a number, or the code of a level.
+    by: Option<Vec<f64>>,
     columns: Vec<String>,
     dummy: Vec<bool>,
     design: Design,
@@ -245,13 +263,14 @@ struct Origin {
 
 /// The columns of a table that are used.
 #[derive(Clone)]
-struct Chosen {
+pub(super) struct Chosen {
     covariates: Vec<usize>,
     target: Option<usize>,
     event: Option<usize>,
     offset: Option<usize>,
     exposure: Option<usize>,
     fold: Option<usize>,
+    pub(super) by: Option<usize>,
     design: DesignColumns<usize>,
 }
 
@@ -310,6 +329,7 @@ impl Frame {
             offset: self.offset.as_ref().map(|offset| offset.select(Axis(0), rows)),
             classes: self.classes.clone(),
             folds: self.folds.as_ref().map(|folds| rows.iter().map(|&i| folds[i].clone()).collect()),
+            by: self.by.as_ref().map(|by| rows.iter().map(|&i| by[i]).collect()),
             columns: self.columns.clone(),
             dummy: self.dummy.clone(),
             design: self.design.select(rows),
@@ -320,6 +340,25 @@ impl Frame {
 
     pub fn design(&self) -> &Design {
         &self.design
+    }
+
+    /// The rows of the group with this value, as the table has it.
+    pub fn of_group(&self, value: f64) -> Frame {
+        let by = self.by.as_deref().unwrap_or_default();
+        let rows: Vec<usize> = (0..self.n()).filter(|&i| by[i] == value).collect();
+        self.select(&rows)
+    }
+
+    /// The first `rows` rows of every group.
+    pub fn heads(&self, rows: usize) -> Frame {
+        let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
+        let first = |by: f64| {
+            let count = seen.entry(by.to_bits()).or_default();
+            *count += 1;
+            *count <= rows
+        };
+        let kept: Vec<bool> = self.by.iter().flatten().copied().map(first).collect();
+        self.select(&(0..kept.len()).filter(|&i| kept[i]).collect::<Vec<_>>())
     }
 
     /// Two parts by row numbers. Test rows count once each.
@@ -366,12 +405,12 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
 }
 
 impl Chosen {
-    fn new(table: &Table, recipe: &Recipe) -> Result<Chosen> {
+    pub(super) fn new(table: &Table, recipe: &Recipe) -> Result<Chosen> {
         let target = recipe.target.as_deref().map(|name| table.find(name)).transpose()?;
         let find = |name: &Option<String>| name.as_deref().map(|name| table.find(name)).transpose();
         let (event, offset, exposure) =
             (find(&recipe.event)?, find(&recipe.offset)?, find(&recipe.exposure)?);
-        let fold = find(&recipe.fold)?;
+        let (fold, by) = (find(&recipe.fold)?, find(&recipe.by)?);
         let design = recipe.design.find(table)?;
         let design_keys = design.keys().map(|(key, j)| (format!("`{key}`"), *j));
         let beside = [
@@ -379,6 +418,7 @@ impl Chosen {
             ("`data.offset`", offset),
             ("`data.exposure`", exposure),
             ("`data.split`", fold),
+            ("`data.by`", by),
         ];
         let response_keys = [("the target", target)].into_iter().chain(beside);
         let response_keys = response_keys.filter_map(|(key, j)| Some((key.to_owned(), j?)));
@@ -433,7 +473,7 @@ impl Chosen {
                 )));
             }
         }
-        Ok(Chosen { covariates, target, event, offset, exposure, fold, design })
+        Ok(Chosen { covariates, target, event, offset, exposure, fold, by, design })
     }
 
     fn all(&self) -> impl Iterator<Item = usize> {
@@ -443,7 +483,7 @@ impl Chosen {
 
     /// Columns that say more of a response, or of its linear predictor.
     fn beside(&self) -> impl Iterator<Item = usize> {
-        [self.event, self.offset, self.exposure, self.fold].into_iter().flatten()
+        [self.event, self.offset, self.exposure, self.fold, self.by].into_iter().flatten()
     }
 
     /// What is added to the linear predictor of the rows that are kept.
@@ -454,12 +494,17 @@ impl Chosen {
     }
 
     /// Test rows count once each, whatever they say of a design.
-    fn of_test_rows(&self) -> Chosen {
+    pub(super) fn of_test_rows(&self) -> Chosen {
         Chosen { design: DesignColumns::default(), ..self.clone() }
     }
 
+    /// The same with the groups in another column.
+    pub(super) fn by(&self, column: usize) -> Chosen {
+        Chosen { by: Some(column), ..self.clone() }
+    }
+
     /// A row of case weight 0 stands for no observation: it is as if it were not there.
-    fn is_absent(&self, row: &[f64]) -> bool {
+    pub(super) fn is_absent(&self, row: &[f64]) -> bool {
         self.design.weight.is_some_and(|j| row[j] == 0.0)
     }
 
@@ -542,13 +587,15 @@ impl Chosen {
         Ok(kept)
     }
 
-    fn missing_cell(&self, table: &Table, row: usize, column: usize) -> Error {
-        let what = match self.design.keys().find(|(_, j)| **j == column) {
-            Some((key, _)) => format!(", its `{key}`; `data.missing = \"drop\"` leaves such rows out"),
+    pub(super) fn missing_cell(&self, table: &Table, row: usize, column: usize) -> Error {
+        let of_design = self.design.keys().find(|(_, j)| **j == column).map(|(key, _)| key);
+        let what = match of_design.or((self.by == Some(column)).then_some("data.by")) {
+            Some(key) => format!(", its `{key}`; `data.missing = \"drop\"` leaves such rows out"),
             None => "; `data.missing` says what to do: \"drop\" or \"mean\"".into(),
         };
         let name = printable(&table.names[column]);
-        Error::input(format!("row {} of the data has no value in column \"{name}\"{what}", row + 1))
+        let row = table.number(row);
+        Error::input(format!("row {row} of the data has no value in column \"{name}\"{what}"))
     }
 }
 
@@ -570,7 +617,7 @@ fn case_weights(table: &Table, j: usize, kept: &[usize]) -> Result<Vec<f64>> {
         return Err(Error::input(format!(
             "`data.weight`: row {} has {} in column \"{name}\"; a weight is a number of observations, from 1e-100 to \
              1e100, or 0 for a row to be left out",
-            kept[i] + 1,
+            table.number(kept[i]),
             weights[i]
         )));
     }
@@ -742,7 +789,9 @@ pub fn layout_fault(table: &Table, recipe: &Recipe) -> Option<Fault> {
 fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result<Table> {
     let mut both = Table::new(train.header.clone(), train.places.clone());
     both.kinds.clone_from(&train.kinds);
-    both.append(padded(test, train, &layout.chosen.design), "the test data")?;
+    let test = padded(test, train, &layout.chosen.design);
+    both = both.numbered_as(&test);
+    both.append(test, "the test data")?;
     if recipe.unseen == Unseen::Error {
         for &j in &layout.chosen.covariates {
             if let (Kind::Levels(old), Kind::Levels(new)) = (&train.kinds[j], &both.kinds[j])
@@ -799,6 +848,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, wider: Place, recipe: &R
     let offset = layout.chosen.offsets(&table, kept);
     let fold = |j: usize| kept.iter().map(|&i| shown(&table, j, table.cells[i * width + j])).collect();
     let folds = layout.chosen.fold.map(fold);
+    let by = layout.chosen.by.map(|j| kept.iter().map(|&i| table.cells[i * width + j] + 0.0).collect());
     let name = |column: Option<usize>| column.map(|j| table.names[j].clone());
     let response = ResponseNames { target: name(layout.chosen.target), event: name(layout.chosen.event) };
     let mut cells = table.cells;
@@ -833,6 +883,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, wider: Place, recipe: &R
         event,
         offset,
         folds,
+        by,
         classes: if recipe.classifies { recipe.class_names() } else { Vec::new() },
         columns: layout.columns.clone(),
         dummy: layout.sources.iter().map(Source::is_dummy).collect(),
@@ -889,7 +940,7 @@ fn has_signs(kind: &Kind, recipe: &Recipe) -> bool {
 }
 
 /// How [`finish`] makes columns of these training rows, and how their frame was made.
-pub fn preparation(train: &Frame, recipe: &Recipe) -> Preparation {
+pub fn preparation(train: &Frame, recipe: &Recipe, scales: Option<&Scales>) -> Preparation {
     let Origin { inputs, sources, target } = train.origin.as_ref();
     let column = |(j, scale): (usize, &Scale)| {
         let mut parts = sources[j].iter().copied();
@@ -906,7 +957,8 @@ pub fn preparation(train: &Frame, recipe: &Recipe) -> Preparation {
         }
     };
     let dropped = |column: &Column| recipe.constant == Constant::Drop && column.sd == Some(0.0);
-    let columns = train.scales(recipe).iter().enumerate().map(column).filter(|c| !dropped(c)).collect();
+    let scales = train.scales_or(scales, recipe);
+    let columns = scales.iter().enumerate().map(column).filter(|c| !dropped(c)).collect();
     Preparation {
         version: VERSION,
         places: None,
@@ -925,9 +977,14 @@ pub fn preparation(train: &Frame, recipe: &Recipe) -> Preparation {
     }
 }
 
-/// Imputes and standardises the two parts of a repeat.
-pub fn finish(train: Frame, test: Option<Frame>, recipe: &Recipe) -> Result<(Dataset, Option<Dataset>)> {
-    let own: Vec<Scale> = train.scales(recipe);
+/// Imputes and standardises the two parts of a repeat: by their own training rows, or by `scales`.
+pub fn finish(
+    train: Frame,
+    test: Option<Frame>,
+    recipe: &Recipe,
+    scales: Option<&Scales>,
+) -> Result<(Dataset, Option<Dataset>)> {
+    let own: Vec<Scale> = train.scales_or(scales, recipe);
     train.check_known(&own, "training")?;
     let constant = |j: &usize| own[*j].standardise && own[*j].sd == 0.0;
     let constants: Vec<usize> = (0..own.len()).filter(|j| constant(j)).collect();
@@ -958,6 +1015,10 @@ pub fn finish(train: Frame, test: Option<Frame>, recipe: &Recipe) -> Result<(Dat
     Ok((train.scaled(&own, &kept), test))
 }
 
+/// Means and standard deviations of all columns.
+#[derive(Clone)]
+pub struct Scales(Vec<Scale>);
+
 /// Mean, standard deviation, and whether to use them, of one column.
 #[derive(Clone, Copy)]
 struct Scale {
@@ -980,6 +1041,15 @@ fn unit(size: f64) -> f64 {
 }
 
 impl Frame {
+    /// Those of these training rows, for the groups of them.
+    pub fn scales_of_all(&self, recipe: &Recipe) -> Scales {
+        Scales(self.scales(recipe))
+    }
+
+    fn scales_or(&self, given: Option<&Scales>, recipe: &Recipe) -> Vec<Scale> {
+        given.map_or_else(|| self.scales(recipe), |given| given.0.clone())
+    }
+
     /// Of the values that are not missing, each as often as its row counts. Two passes: sums of squares of raw values would
     /// lose digits. By rows, as the cells lie in memory.
     fn scales(&self, recipe: &Recipe) -> Vec<Scale> {
@@ -1114,7 +1184,10 @@ mod tests {
         let numeric = Recipe { standardise: Standardise::Numeric, ..recipe() };
         let standardised = |scale: &str| {
             let text = format!("a,c,y\n1{scale},z,1\n-3{scale},x,0\n4{scale},x,1\n");
-            column(&finish(frames(table(&text), None, &numeric).unwrap().0, None, &numeric).unwrap().0, 0)
+            column(
+                &finish(frames(table(&text), None, &numeric).unwrap().0, None, &numeric, None).unwrap().0,
+                0,
+            )
         };
         let plain = standardised("e0");
         for scale in ["e-300", "e-160", "e160", "e300", "e307"] {
@@ -1136,7 +1209,7 @@ mod tests {
         let mean = Recipe { missing: Missing::Mean, ..recipe() };
         let (frame, _, notes) = frames(table(text), None, &mean).unwrap();
         assert_eq!((frame.n(), notes.rows_dropped, notes.cells_imputed), (3, 1, 1));
-        let (data, _) = finish(frame, None, &mean).unwrap();
+        let (data, _) = finish(frame, None, &mean, None).unwrap();
         assert_eq!(column(&data, 0), [1.0, 3.0, 5.0], "imputed by the mean of 1 and 5");
     }
 
@@ -1146,7 +1219,7 @@ mod tests {
         let with = |missing| {
             let recipe = Recipe { missing, ..recipe() };
             let (frame, _, _) = frames(table(text), None, &recipe)?;
-            finish(frame, None, &recipe)
+            finish(frame, None, &recipe, None)
         };
         let error = with(Missing::Mean).unwrap_err().to_string();
         assert!(error.starts_with("column \"a\" has no value in any training row"), "{error}");
@@ -1167,7 +1240,7 @@ mod tests {
             let rules = Rules { labels: vec!["y".into()], ..Rules::default() };
             let table = read(&b"a,y\n1,1\n1,0\n"[..], "t", &rules).unwrap();
             let (frame, _, _) = frames(table, None, &recipe).unwrap();
-            finish(frame, None, &recipe).unwrap_err().to_string()
+            finish(frame, None, &recipe, None).unwrap_err().to_string()
         };
         assert!(constant.starts_with("no column is left: all 1 have the same value"), "{constant}");
     }
@@ -1198,7 +1271,7 @@ mod tests {
             let recipe = Recipe { standardise: Standardise::Numeric, standardise_by, ..recipe() };
             let (train, test) = ("a,c,y\n1,x,1\n3,z,0\n", "a,c,y\n5,x,1\n9,x,0\n");
             let (train, test, _) = frames(table(train), Some(table(test)), &recipe).unwrap();
-            finish(train, test, &recipe).unwrap()
+            finish(train, test, &recipe, None).unwrap()
         };
         let half = 0.5f64.sqrt();
         let (train, test) = by(StandardiseBy::Train);
@@ -1214,7 +1287,7 @@ mod tests {
         let with = |constant| {
             let recipe = Recipe { standardise: Standardise::All, constant, ..recipe() };
             let (frame, _, _) = frames(table("a,c,y\n1,x,1\n1,z,0\n"), None, &recipe).unwrap();
-            finish(frame, None, &recipe).map(|(d, _)| d)
+            finish(frame, None, &recipe, None).map(|(d, _)| d)
         };
         assert!(with(Constant::Error).unwrap_err().to_string().contains("column \"a\" has the same value"));
         assert_eq!(with(Constant::Drop).unwrap().columns, ["c_z"]);

@@ -111,6 +111,8 @@ pub struct Table {
     /// All columns of the file, and the places of the used ones among them.
     pub header: Header,
     pub places: Vec<usize>,
+    /// Where the rows stood in the table that they are some of; empty if it is the whole.
+    pub(crate) origin: Vec<usize>,
 }
 
 impl Table {
@@ -180,6 +182,42 @@ impl Table {
         self.names.remove(gone);
         self.kinds.remove(gone);
         self.places.remove(gone);
+    }
+
+    /// These rows alone, as if there were no others: levels have codes in the order of appearance among them.
+    pub fn select(&self, rows: &[usize]) -> Table {
+        let width = self.width();
+        let mut kinds: Vec<Kind> = vec![Kind::Number; width];
+        let mut cells = Buffer::sized(self.cells.place(), rows.len() * width);
+        rows.iter().for_each(|&i| cells.extend_from_slice(&self.cells[i * width..(i + 1) * width]));
+        for (j, kind) in self.kinds.iter().enumerate() {
+            let Kind::Levels(all) = kind else { continue };
+            let (mut levels, mut codes) = (Levels::default(), vec![None; all.names.len()]);
+            for cell in cells.iter_mut().skip(j).step_by(width).filter(|cell| !cell.is_nan()) {
+                let old = *cell as usize;
+                *cell = *codes[old].get_or_insert_with(|| levels.code(all.names[old].as_bytes())) as f64;
+            }
+            kinds[j] = Kind::Levels(levels);
+        }
+        Table {
+            names: self.names.clone(),
+            kinds,
+            cells,
+            rows: rows.len(),
+            header: self.header.clone(),
+            places: self.places.clone(),
+            origin: rows.iter().map(|&i| self.number(i) - 1).collect(),
+        }
+    }
+
+    /// The number of a row, from 1, in the table that it was read into.
+    pub fn number(&self, row: usize) -> usize {
+        self.origin.get(row).map_or(row, |&i| i) + 1
+    }
+
+    /// With its rows numbered as those of another table.
+    pub fn numbered_as(self, other: &Table) -> Table {
+        Table { origin: other.origin.clone(), ..self }
     }
 
     /// The first `rows` rows.

@@ -160,7 +160,27 @@ fn of_run(case: &Case, path: &str) -> Result<Vec<Vec<f64>>> {
             format!("the draws of {} have weights, and a centre takes each for one", printable(path));
         return Err(case.problem(key, message));
     }
-    let draws = samples.of_repeat(&case.model.names(), case.repeat + 1).map_err(wrong)?;
+    let round = match (case.group, samples.grouping().map_err(wrong)?) {
+        (None, None) => Some(case.repeat + 1),
+        (Some(group), Some(all)) => {
+            let of = |&(g, repeat): &(usize, usize)| all.names[g] == group && repeat == case.repeat + 1;
+            all.rounds.iter().position(of).map(|round| round + 1)
+        }
+        (Some(_), None) => {
+            let message =
+                format!("the draws of {} are of no groups, and `data.by` makes some", printable(path));
+            return Err(case.problem(key, message));
+        }
+        (None, Some(_)) => {
+            let message =
+                format!("the draws of {} are of groups, and this experiment has none", printable(path));
+            return Err(case.problem(key, message));
+        }
+    };
+    let draws = match round {
+        Some(round) => samples.of_repeat(&case.model.names(), round).map_err(wrong)?,
+        None => Vec::new(),
+    };
     if draws.is_empty() {
         let message = format!("{} has no draws of repeat {}", printable(path), case.repeat + 1);
         return Err(case.problem(key, message));

@@ -220,6 +220,10 @@ pub struct Case<'a> {
     /// Counted from 0.
     pub repeat: usize,
     pub seed: Seed,
+    /// That of the first repeat.
+    pub first_seed: Seed,
+    /// The group that the rows are of, where there are groups.
+    pub group: Option<&'a str>,
     pub train: &'a Arc<Dataset>,
     /// The training rows before `data.rows` leaves any out.
     pub covariates: &'a Arc<Dataset>,
@@ -229,10 +233,6 @@ pub struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn first_seed(&self) -> Seed {
-        Seed(self.seed.0.wrapping_sub(self.repeat as u64))
-    }
-
     fn problem(&self, key: &str, message: impl Into<String>) -> Error {
         self.document.problems(vec![self.document.problem(key, message)]).into()
     }

@@ -37,7 +37,7 @@ pub fn read_parameters(path: &Path, names: &[String]) -> Result<Vec<f64>> {
     }
     let recipe = Recipe { columns: Some(names.to_vec()), ..Recipe::default() };
     let (frame, _, _) = prepare::frames(table, None, &recipe)?;
-    Ok(prepare::finish(frame, None, &recipe)?.0.x.row(0).to_vec())
+    Ok(prepare::finish(frame, None, &recipe, None)?.0.x.row(0).to_vec())
 }
 
 /// Where a parameter of a mixture stands: block, component, and column of the data, counted from 1; column 0 for π.

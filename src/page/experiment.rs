@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::html::Html;
-use super::side_by_side;
+use super::run_by_run;
 use super::view::View;
 use crate::experiment::{DataConfig, Experiment, FixedInitConfig, Metric, PriorConfig, SamplerConfig};
 use crate::restarts::StopRule;
@@ -13,7 +13,7 @@ use crate::words::{counted, few, percent};
 const LISTED: usize = 12;
 
 pub fn section(views: &[View]) -> Html {
-    side_by_side(views, |view| match &view.experiment {
+    run_by_run(views, |view| match &view.experiment {
         Some(experiment) => {
             let pair = |(term, words): (&str, String)| {
                 Html::tag("dt", Html::text(term)).and(Html::tag("dd", Html::text(&words)))
@@ -89,6 +89,10 @@ fn data(config: &DataConfig) -> String {
             None => "; the rows for testing are given".to_owned(),
         };
     }
+    if let Some(by) = &config.by {
+        let prepared = if config.prepares_overall() { ", all prepared together" } else { "" };
+        out += &format!("; each group of {by} by itself{prepared}");
+    }
     out + "."
 }
 
@@ -148,7 +152,8 @@ fn draws(view: &View, experiment: &Experiment) -> String {
         (false, 1) => String::new(),
         (false, _) => format!(" in each of {rounds} repeats"),
     };
-    format!("{}{many}; seed {seed}.", counted(each, "draw"))
+    let groups = if view.source.is_group() { " for each group" } else { "" };
+    format!("{}{many}{groups}; seed {seed}.", counted(each, "draw"))
 }
 
 fn metrics(experiment: &Experiment) -> Option<String> {

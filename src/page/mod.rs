@@ -110,6 +110,20 @@ fn warnings(views: &[View]) -> Html {
     )
 }
 
+/// A piece for each run: groups of a run share what is not of their rows.
+fn run_by_run(views: &[View], piece: impl Fn(&View) -> Html) -> Html {
+    let is_first = |i: &usize| views[..*i].iter().all(|other| other.source.folder != views[*i].source.folder);
+    let firsts: Vec<&View> = (0..views.len()).filter(is_first).map(|i| &views[i]).collect();
+    let article = |view: &&View| {
+        Html::tag("article", Html::tag("h3", Html::text(&view.report().name)).and(piece(view)))
+    };
+    match firsts[..] {
+        [only] => piece(only),
+        _ if firsts.len() == views.len() => side_by_side(views, piece),
+        _ => Html::with("div", &[("class", "runs")], firsts.iter().map(article).collect()),
+    }
+}
+
 /// A piece for each run, side by side where there is room, with its name above it if there are several.
 fn side_by_side(views: &[View], piece: impl Fn(&View) -> Html) -> Html {
     let article = |view: &View| {

@@ -1,7 +1,7 @@
 //! The configs, and how to make the same draws again.
 
 use super::html::Html;
-use super::side_by_side;
+use super::run_by_run;
 use super::table::{Cell, Table};
 use super::view::View;
 use crate::store;
@@ -9,13 +9,13 @@ use crate::words::{bytes, seconds};
 
 pub fn configs(views: &[View]) -> Html {
     let config = |view: &View| Html::with("pre", &[("tabindex", "0")], Html::lines(&view.config));
-    let all = side_by_side(views, config);
+    let all = run_by_run(views, config);
     let words = format!("Resolved: every default that matters is written out ({}).", store::CONFIG);
     Html::note(&words).and(all)
 }
 
 pub fn section(views: &[View]) -> Html {
-    side_by_side(views, |view| {
+    run_by_run(views, |view| {
         let m = &view.manifest;
         let folder = view.source.folder.display().to_string();
         let config = view.source.folder.join(store::CONFIG).display().to_string();

@@ -76,8 +76,9 @@ pub fn draw(kind: &Kind, runs: &[Source], options: &Options) -> Result<Scene> {
         return Err(Error::input("no run to draw"));
     }
     if runs.len() > 1 && !kind.overlays {
-        let message =
-            format!("a {} figure shows one run; give one, or draw the others for themselves", kind.name);
+        let groups = runs.iter().any(Source::is_group);
+        let which = if groups { "one group; name it with --group" } else { "one run; give one" };
+        let message = format!("a {} figure shows {which}, or draw the others for themselves", kind.name);
         return Err(Error::input(message));
     }
     if let Some((_, flag)) =

@@ -62,7 +62,9 @@ pub struct Source {
     search: SearchPath,
     /// Of a mixture whose components were put under the same labels in every draw: the share of draws where it might be otherwise.
     pub ambiguous: Option<f64>,
-    study: std::sync::OnceLock<std::result::Result<Arc<Study>, String>>,
+    /// The place of the group that its draws and its report are of, from 0, if they are those of one group alone.
+    group: Option<usize>,
+    study: Arc<std::sync::OnceLock<std::result::Result<Arc<Study>, String>>>,
 }
 
 impl Source {
@@ -75,13 +77,45 @@ impl Source {
         };
         let relation = samples.as_ref().map_or(Relation::INDEPENDENT, |s| store::relation_of(folder, s));
         let label = printable(&report.name);
-        let (folder, study) = (folder.to_owned(), std::sync::OnceLock::new());
-        Ok(Source { folder, label, report, relation, samples, search, ambiguous: None, study })
+        let (folder, study) = (folder.to_owned(), Arc::default());
+        Ok(Source { folder, label, report, relation, samples, search, ambiguous: None, group: None, study })
     }
 
     /// The same run, read once more, under the same label.
     pub fn again(&self) -> Result<Source> {
-        Ok(Source::open(&self.folder, self.search.clone())?.labelled(self.label.clone()))
+        let whole = Source::open(&self.folder, self.search.clone())?;
+        let again = match self.group {
+            Some(group) => Source { study: self.study.clone(), ..whole.of_group(group) },
+            None => whole,
+        };
+        Ok(again.labelled(self.label.clone()))
+    }
+
+    /// One of its groups, from 0, as a run of its own, under the name of the group.
+    fn of_group(self, group: usize) -> Source {
+        let each = self.report.each();
+        let rounds = group * each + 1..(group + 1) * each + 1;
+        Source {
+            label: printable(&self.report.groups[group].name),
+            report: self.report.group(group),
+            samples: self.samples.map(|samples| samples.of_rounds(rounds)),
+            group: Some(group),
+            ..self
+        }
+    }
+
+    /// These of its groups, each as a run of its own; itself, if it has none.
+    pub fn groups(self, places: &[usize]) -> Result<Vec<Source>> {
+        let again = |&group: &usize| {
+            let whole = Source::open(&self.folder, self.search.clone())?;
+            Ok(Source { study: self.study.clone(), ..whole.of_group(group) })
+        };
+        if self.report.groups.is_empty() { Ok(vec![self]) } else { places.iter().map(again).collect() }
+    }
+
+    /// Whether it is one group of a run that has several.
+    pub fn is_group(&self) -> bool {
+        self.group.is_some()
     }
 
     pub fn labelled(self, label: impl Into<String>) -> Source {
@@ -243,7 +277,7 @@ impl Source {
         let study = self.study()?;
         match self.path() {
             Some(_) => study.setting(round - 1)?.trial(0),
-            None => study.trial(round - 1),
+            None => study.trial(self.group.unwrap_or(0) * study.each() + round - 1),
         }
     }
 

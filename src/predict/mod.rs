@@ -5,7 +5,7 @@ mod interval;
 mod run;
 
 pub use interval::Interval;
-pub use run::{Posterior, check_ratios, check_units, preparation};
+pub use run::{Posterior, check_ratios, check_units, preparations};
 
 use std::ops::Range;
 
@@ -34,6 +34,15 @@ pub struct Question {
     pub draws: bool,
 }
 
+/// Where rows stand among all that come.
+#[derive(Clone, Copy, Debug)]
+pub enum Places<'a> {
+    /// Together, after so many others.
+    After(usize),
+    /// Each at its own place, from 0: rows of one of several groups.
+    Each(&'a [usize]),
+}
+
 /// What is told of a row.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
@@ -54,8 +63,8 @@ impl Posterior {
         (BLOCK / numbers.max(1)).clamp(TILE, MOST_ROWS) / TILE * TILE
     }
 
-    /// Of rows that follow `before` others; nothing of rows that lack something.
-    pub fn tell(&self, before: usize, rows: &NewRows, question: Question) -> Vec<Option<Told>> {
+    /// Nothing of rows that lack something.
+    pub fn tell(&self, places: Places, rows: &NewRows, question: Question) -> Vec<Option<Told>> {
         let (n, outputs, data) = (rows.n(), self.model.predicted().len(), &rows.data);
         let predicted = self.of_every_draw(n * outputs, |_, theta, out| self.model.predict(theta, data, out));
         let densities = data.y.as_ref().filter(|_| self.model.is_likelihood()).map(|_| {
@@ -64,7 +73,7 @@ impl Posterior {
                 out.iter_mut().for_each(|l| *l += self.log_weights[b]);
             })
         });
-        let responses = question.responses.then(|| self.responses(before, data));
+        let responses = question.responses.then(|| self.responses(places, data));
         let column = |matrix: &[f64], width: usize, j: usize| -> Vec<f64> {
             (0..self.draws.len()).map(|b| matrix[b * width + j]).collect()
         };
@@ -93,17 +102,21 @@ impl Posterior {
     }
 
     /// A response of every row, for every draw. Tiles of rows have streams of their own, so that it does not matter how many rows
-    /// come at a time.
-    fn responses(&self, before: usize, data: &Dataset) -> Vec<f64> {
-        let tile = |first: usize| -> (Range<usize>, Dataset) {
-            let rows = first..(first + TILE).min(data.n());
-            (rows.clone(), data.select(&rows.collect::<Vec<_>>()))
+    /// come at a time; rows of one of several groups, which stand anywhere, have one each.
+    fn responses(&self, places: Places, data: &Dataset) -> Vec<f64> {
+        let length = if matches!(places, Places::Each(_)) { 1 } else { TILE };
+        let tile = |first: usize| -> (Range<usize>, Dataset, u64) {
+            let rows = first..(first + length).min(data.n());
+            let part = match places {
+                Places::After(before) => (before + first) / TILE,
+                Places::Each(places) => places[first],
+            };
+            (rows.clone(), data.select(&rows.collect::<Vec<_>>()), part as u64)
         };
-        let tiles: Vec<(Range<usize>, Dataset)> = (0..data.n()).step_by(TILE).map(tile).collect();
+        let tiles: Vec<(Range<usize>, Dataset, u64)> = (0..data.n()).step_by(length).map(tile).collect();
         self.of_every_draw(data.n(), |b, theta, out| {
-            for (rows, data) in &tiles {
-                let part = ((before + rows.start) / TILE) as u64;
-                let mut rng = self.seed.stream(Purpose::Prediction, b as u64, part);
+            for (rows, data, part) in &tiles {
+                let mut rng = self.seed.stream(Purpose::Prediction, b as u64, *part);
                 self.model.respond(theta, data, &mut rng, &mut out[rows.clone()]);
             }
         })

@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2};
 
 use crate::config::{Document, printable};
 use crate::data::Dataset;
-use crate::data::preparation::Preparation;
+use crate::data::preparation::{Preparation, Preparations};
 use crate::data::prepare::StandardiseBy;
 use crate::error::{Error, Result};
 use crate::experiment::{DataConfig, Experiment};
@@ -29,16 +29,20 @@ pub struct Posterior {
     /// Their logarithms, those of equal weights too.
     pub(super) log_weights: Vec<f64>,
     pub(super) seed: Seed,
+    /// Of its group, where there are groups.
     round: usize,
 }
 
 impl Posterior {
-    /// Of a round of a run, counted from 0.
+    /// Of a round of a run, counted from 0; over all groups, where there are groups.
     pub fn open(run: &Path, round: usize) -> Result<Posterior> {
         let wrong = |what: String| in_run(run, &what);
-        let preparation = preparation(run)?;
-        let experiment = experiment(run, round)?;
-        let names = preparation.columns(round).iter().map(|column| column.name.clone()).collect();
+        let (preparations, experiment) = (preparations(run)?, experiment(run, round)?);
+        let each = experiment.repeats.get() * experiment.folds();
+        let (group, own) =
+            if preparations.by().is_some() { (round / each, round % each) } else { (0, round) };
+        let preparation = preparations.of(group).clone();
+        let names = preparation.columns(own).iter().map(|column| column.name.clone()).collect();
         let model = model(&experiment, names, &preparation)?;
         let samples = Samples::open(&store::samples_of(run)?)?;
         let relation = store::relation_of(run, &samples);
@@ -69,7 +73,9 @@ impl Posterior {
         };
         let weights = weighted.then(|| log_weights.iter().map(|l| libm::exp(*l)).collect());
         let draws = (0..count).map(|b| table.parameters.iter().map(|column| column[b]).collect()).collect();
-        let seed = Seed(experiment.seed.unwrap_or(0).wrapping_add(round as u64));
+        let common = Seed(experiment.seed.unwrap_or(0).wrapping_add(own as u64));
+        let name = preparations.by().and_then(|(_, groups)| groups.get(group));
+        let seed = name.map_or(common, |name| common.of_group(name));
         Ok(Posterior {
             model,
             preparation,
@@ -79,7 +85,7 @@ impl Posterior {
             weights,
             log_weights,
             seed,
-            round,
+            round: own,
         })
     }
 
@@ -110,7 +116,7 @@ fn in_run(run: &Path, what: &str) -> Error {
 }
 
 /// How the rows of a run were prepared.
-pub fn preparation(run: &Path) -> Result<Preparation> {
+pub fn preparations(run: &Path) -> Result<Preparations> {
     if !store::read_manifest(run)?.outputs.contains_key(store::PREPARATION) {
         let why = "it was made by a version of npl that did not keep how rows are prepared: run the experiment again";
         return Err(in_run(run, why));
@@ -118,7 +124,7 @@ pub fn preparation(run: &Path) -> Result<Preparation> {
     let file = store::file_of(run, store::PREPARATION)?;
     let text = std::fs::read_to_string(&file).map_err(|e| in_run(run, &e.to_string()))?;
     let unknown = || in_run(run, "its preparation.json is not one that this version of npl knows");
-    Preparation::of_text(&text).ok_or_else(unknown)
+    Preparations::of_text(&text).ok_or_else(unknown)
 }
 
 /// That coefficients are those of columns: what the parameters of a loss of one's own are, it alone knows.
@@ -136,9 +142,10 @@ pub fn check_units(run: &Path) -> Result<()> {
 /// That e^β is a ratio: of odds or of rates, where the expectation of the response is no line.
 pub fn check_ratios(run: &Path) -> Result<()> {
     let experiment = experiment(run, 0)?;
-    let preparation = preparation(run)?;
+    let preparations = preparations(run)?;
+    let preparation = preparations.of(0);
     let names = preparation.columns(0).iter().map(|column| column.name.clone()).collect();
-    let model = model(&experiment, names, &preparation)?;
+    let model = model(&experiment, names, preparation)?;
     match model.response().filter(|_| model.coefficients().is_some()) {
         Some(Response::Binary | Response::Count | Response::Positive | Response::Class(_)) => Ok(()),
         _ => Err(in_run(run, "--ratios: e^beta is a ratio of odds or of rates, and its model has neither")),

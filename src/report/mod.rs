@@ -23,7 +23,7 @@ use crate::math::{mean, sd};
 use crate::model::Model;
 use crate::optim::Status;
 use crate::restarts::{Adequacy, AdequacySum};
-use crate::samples::{Relation, Sample};
+use crate::samples::{Relation, Sample, quoted};
 pub use influences::Influences;
 pub use tuning::{METRICS, Simpler, Tuned};
 use warnings::warnings;
@@ -37,6 +37,10 @@ const COLUMNS: usize = 4;
 /// One repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
+    /// The group that its rows are of, where there are groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// From 1, of those of its group.
     pub repeat: usize,
     pub seed: u64,
     pub n_train: usize,
@@ -189,6 +193,7 @@ pub struct AdviReport {
 }
 
 bytes!(Repeat {
+    group,
     repeat,
     seed,
     n_train,
@@ -442,7 +447,7 @@ impl Repeat {
         let more = self.more().into_iter().map(|(_, m)| format!(",{}", cell(Some(m)))).collect::<String>();
         format!(
             "{},{},{method},{},{},{},{},{:.3}{more}",
-            self.repeat,
+            self.place(),
             self.seed,
             self.n_train,
             self.n_test,
@@ -450,6 +455,12 @@ impl Repeat {
             cells.join(","),
             self.seconds
         )
+    }
+
+    /// Which it is, as the cells of a line: its group, if it has one, and its number.
+    pub fn place(&self) -> String {
+        let group = self.group.as_ref().map(|group| quoted(group) + ",").unwrap_or_default();
+        format!("{group}{}", self.repeat)
     }
 
     /// The metrics by name, in the order of `report.csv`.
@@ -471,7 +482,9 @@ impl Repeat {
 
     /// Header of `report.csv`.
     pub fn header(&self) -> String {
-        self.more().iter().fold(HEADER.to_owned(), |header, (name, _)| format!("{header},{name}"))
+        let group = if self.group.is_some() { "group," } else { "" };
+        let header = format!("{group}{HEADER}");
+        self.more().iter().fold(header, |header, (name, _)| format!("{header},{name}"))
     }
 }
 
@@ -494,12 +507,25 @@ pub struct Report {
     pub metrics: BTreeMap<String, OverRepeats>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathReport>,
+    /// The column that the groups are values of, and what each has over its repeats, in the order of `repeats`: all repeats of a
+    /// group, then those of the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupReport>,
     /// Folds of each repeat, where repeats are those of a cross-validation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds: Option<usize>,
     /// What the files became; absent where data are simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Notes>,
+}
+
+/// What one of several groups has over its repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupReport {
+    pub name: String,
+    pub metrics: BTreeMap<String, OverRepeats>,
 }
 
 /// What was varied along a path.
@@ -597,7 +623,63 @@ impl Report {
         let metrics = values.into_iter().filter_map(|(name, v)| Some((name, OverRepeats::of(&v)?))).collect();
         let (name, method) = (name.to_owned(), method.to_owned());
         let (relation, warnings, path, folds, data) = (None, Vec::new(), None, None, None);
-        Report { name, method, label, relation, warnings, repeats, metrics, path, folds, data }.judged()
+        let (by, groups) = (None, Vec::new());
+        Report { name, method, label, relation, warnings, repeats, metrics, path, by, groups, folds, data }
+            .judged()
+    }
+
+    /// The report of groups by this column. What was measured on test rows is pooled over the rows of all groups; they are
+    /// independent of each other.
+    pub fn of_groups(mut self, by: Option<&str>, names: &[&str]) -> Report {
+        let Some(by) = by.filter(|_| !names.is_empty()) else { return self };
+        let each = self.repeats.len() / names.len();
+        let of_group = |(repeats, name): (&[Repeat], &&str)| {
+            let own = Report::new(&self.name, &self.method, String::new(), repeats.to_vec());
+            GroupReport { name: (*name).to_owned(), metrics: own.of_folds(self.folds).metrics }
+        };
+        let groups: Vec<GroupReport> = self.repeats.chunks(each.max(1)).zip(names).map(of_group).collect();
+        let rows = |g: usize| self.repeats[g * each..][..each].iter().map(|r| r.n_test as f64).sum::<f64>();
+        let pooled = |name: &str| {
+            let values = groups.iter().map(|group| group.metrics.get(name).copied());
+            let values = values.collect::<Option<Vec<OverRepeats>>>()?;
+            let total: f64 = (0..values.len()).map(rows).sum();
+            let shares = || (0..values.len()).map(|g| rows(g) / total);
+            let error = |of: fn(&OverRepeats) -> Option<f64>| {
+                let parts = values.iter().zip(shares()).map(|(v, share)| Some((share * of(v)?).powi(2)));
+                parts.sum::<Option<f64>>().map(f64::sqrt)
+            };
+            Some(OverRepeats {
+                repeats: each,
+                mean: values.iter().zip(shares()).map(|(v, share)| share * v.mean).sum(),
+                sd: None,
+                se: error(|v| v.se),
+                mcse: error(|v| v.mcse),
+            })
+        };
+        let means = ["lppd", "mse", "accuracy", "log_loss"];
+        let pooled = means.into_iter().filter_map(|name| Some((name.to_owned(), pooled(name)?)));
+        let seconds = self.metrics.remove_entry("seconds");
+        self.metrics = pooled.chain(seconds).collect();
+        (self.by, self.groups) = (Some(by.to_owned()), groups);
+        self.judged()
+    }
+
+    /// Repeats of each group; all of them, where there are no groups.
+    pub fn each(&self) -> usize {
+        self.repeats.len() / self.groups.len().max(1)
+    }
+
+    /// The report of one group, from 0, as if there were no others.
+    pub fn group(&self, group: usize) -> Report {
+        let each = self.each();
+        Report {
+            repeats: self.repeats[group * each..][..each].to_vec(),
+            metrics: self.groups[group].metrics.clone(),
+            by: None,
+            groups: Vec::new(),
+            ..self.clone()
+        }
+        .judged()
     }
 
     /// The report of a cross-validation, whose folds stand where repeats do: what was measured on test rows is pooled over rows.
@@ -644,20 +726,30 @@ impl Report {
 
     /// The report with the warnings that its facts call for.
     pub fn judged(self) -> Report {
-        let rounds = if self.path.is_some() { "settings" } else { "repeats" };
+        let rounds = match (&self.path, self.each()) {
+            (Some(_), _) => "settings",
+            (None, 1) if !self.groups.is_empty() => "groups",
+            (None, _) => "repeats",
+        };
         Report { warnings: warnings(&self.repeats, rounds), ..self }
     }
 
     /// `elbo.csv`, if there was a variational fit.
     pub fn elbo(&self) -> Option<String> {
-        let line = |(repeat, p): (usize, &ElboPoint)| {
+        let line = |(repeat, p): (&Repeat, &ElboPoint)| {
             let ElboPoint { iteration, elbo, change_mean, change_median } = p;
-            format!("{repeat},{iteration},{elbo:?},{change_mean:?},{change_median:?}\n")
+            let place = repeat.place();
+            format!("{place},{iteration},{elbo:?},{change_mean:?},{change_median:?}\n")
         };
-        let points = self.repeats.iter().flat_map(|r| r.elbo.iter().map(move |point| (r.repeat, point)));
+        let points = self.repeats.iter().flat_map(|r| r.elbo.iter().map(move |point| (r, point)));
         let lines: String = points.map(line).collect();
-        let header = "repeat,iteration,elbo,change_mean,change_median\n";
-        (!lines.is_empty()).then(|| header.to_owned() + &lines)
+        let header = format!("{}iteration,elbo,change_mean,change_median\n", self.place());
+        (!lines.is_empty()).then(|| header + &lines)
+    }
+
+    /// What columns begin with that say which repeat they are of.
+    pub fn place(&self) -> &'static str {
+        if self.repeats.iter().any(|r| r.group.is_some()) { "group,repeat," } else { "repeat," }
     }
 
     pub fn draws(&self) -> usize {

@@ -127,7 +127,9 @@ impl Run<'_> {
         let rounds = if settings > 0 { settings } else { self.study.rounds() };
         let rows = self.study.draws() * rounds;
         let samples = &self.study.experiment.output.samples;
-        let create = |columns| DrawFile::create(folder, samples, columns, self.relation.draws, rows);
+        let create = |columns| {
+            DrawFile::create(folder, samples, columns, self.study.grouping(), self.relation.draws, rows)
+        };
         let draws = self.file_columns(style).map(create).transpose()?;
         let log_lik = self.log_lik(folder)?;
         Ok(Files { draws, path, kept, rounds, log_lik })
@@ -154,7 +156,7 @@ impl Run<'_> {
         if !self.study.experiment.output.pointwise || report.repeats.iter().all(|r| r.pointwise.is_empty()) {
             return Ok(None);
         }
-        let mut text = "repeat,row,log_density\n".to_owned();
+        let mut text = format!("{}row,log_density\n", report.place());
         for (round, repeat) in report.repeats.iter().enumerate() {
             let rows = match &self.study.experiment.path {
                 Some(_) => {
@@ -163,9 +165,10 @@ impl Run<'_> {
                 }
                 None => self.study.test_rows(round),
             };
+            let place = repeat.place();
             for (i, log_density) in repeat.pointwise.iter().enumerate() {
                 let row = rows.as_ref().map_or(i, |rows| rows[i]) + 1;
-                text += &format!("{},{row},{log_density:?}\n", round + 1);
+                text += &format!("{place},{row},{log_density:?}\n");
             }
         }
         Ok(Some(text))
@@ -252,12 +255,12 @@ impl Run<'_> {
             names.push(store::LOG_LIK.to_owned());
         }
         folder.write(store::CONFIG, &options.resolved)?;
-        folder.write(store::PREPARATION, &(compact(&self.study.preparation()?)? + "\n"))?;
+        folder.write(store::PREPARATION, &(compact(&self.study.preparations()?)? + "\n"))?;
         let summaries = settled.map(|(draws, summaries)| draws.commit().map(|()| summaries)).transpose()?;
         match files.path {
             Some(path) => path.commit()?,
             None => {
-                let text = Summary::table(summaries.as_deref().unwrap_or_default());
+                let text = Summary::table_of_groups(summaries.as_deref().unwrap_or_default());
                 folder.write(store::SUMMARY, &text)?;
             }
         }
@@ -290,7 +293,7 @@ impl Run<'_> {
         }
         Ok(Manifest {
             npl: env!("CARGO_PKG_VERSION").into(),
-            seed: self.study.seed(0).0,
+            seed: self.study.first_seed().0,
             repeats: self.study.rounds(),
             draws: self.study.draws(),
             threads: self.machine.pool.current_num_threads(),

@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 use crate::method::{Findings, Job, Machine, Made, Sink, Trial};
 use crate::path::PathPoint;
 use crate::report::{PathReport, Repeat, Report};
-use crate::samples::{Relation, Sample};
+use crate::samples::{Grouping, Relation, Sample};
 use crate::study::Study;
 
 /// Sees a run go by. Rounds are counted from 0.
@@ -90,6 +90,11 @@ impl<'a> Run<'a> {
         Ok(Run { study, machine: Machine { pool, cancel }, parameters, names, relation, settings })
     }
 
+    /// Which rounds are those of which group, where there are groups.
+    pub fn grouping(&self) -> Option<Grouping> {
+        self.study.grouping()
+    }
+
     /// Runs all rounds, but for what is kept of them.
     pub fn all(&self, keeper: &Keeper, kept: &mut Kept, watch: &mut dyn Watch) -> Result<Report> {
         let (study, experiment) = (self.study, &self.study.experiment);
@@ -115,6 +120,7 @@ impl<'a> Run<'a> {
         let report = Report::new(&experiment.name, experiment.method.name(), study.label(), repeats);
         let folds = experiment.evaluate.folds.map(|folds| folds.get());
         let report = report.of_draws(self.relation).of_data(study.file_notes()).of_folds(folds);
+        let report = report.of_groups(study.by(), &study.groups());
         Ok(match &experiment.path {
             Some(path) => report.of_path(PathReport {
                 parameter: path.parameter.clone(),

@@ -329,8 +329,13 @@ impl Round<'_> {
     /// What is known before the first draw.
     fn facts(&self, trial: &Trial) -> Repeat {
         let bootstrap = self.study.experiment.method.is_bootstrap() && trial.prior.alpha() == 0.0;
+        let (group, repeat) = match self.path {
+            Some(_) => (None, self.round),
+            None => self.study.place(self.round),
+        };
         Repeat {
-            repeat: self.round + 1,
+            group: group.map(str::to_owned),
+            repeat: repeat + 1,
             seed: trial.seed.0,
             n_train: trial.train.rows_before(),
             n_test: trial.test.as_ref().map_or(0, |t| t.n()),

@@ -21,11 +21,11 @@ pub fn size(rows: usize, columns: usize) -> f64 {
 pub struct Encoder<W: Write>(csv::Encoder<BufWriter<GzEncoder<W>>>);
 
 impl<W: Write> Encoder<W> {
-    pub fn new(out: W, columns: &[String], rows: usize) -> io::Result<Self> {
+    pub fn new(out: W, columns: &[String], rows: usize, levels: &[String]) -> io::Result<Self> {
         // No time in the header: same draws, same bytes. Digits have next to no repetitions to look for, so a higher level
         // takes five times as long for a twentieth of the size.
         let out = BufWriter::new(GzBuilder::new().mtime(0).write(out, Compression::fast()));
-        csv::Encoder::new(out, columns, rows).map(Encoder)
+        csv::Encoder::new(out, columns, rows, levels).map(Encoder)
     }
 
     pub fn put(&mut self, statistics: &[f64], theta: &[f64]) -> io::Result<()> {

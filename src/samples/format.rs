@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use super::{csv, csv_gz, npy, parquet};
+use super::{Grouping, csv, csv_gz, npy, parquet};
 use crate::error::Result;
 
 /// Goes through rows: statistics, then parameters; whether to go on.
@@ -18,6 +18,16 @@ pub trait Table: Send + Sync {
     /// Goes through the draws: their first `statistics` columns, and `range` of those after them. Ends when `each` says
     /// false.
     fn scan(&self, statistics: usize, range: Range<usize>, each: &mut Each) -> Result<()>;
+
+    /// Which rounds are those of which group, where the table has groups; rounds are what `scan` tells in the place of repeats.
+    fn grouping(&self) -> Result<Option<Grouping>> {
+        Ok(None)
+    }
+
+    /// What the numbers in the column of groups stand for, from 1; none where a table has no such column.
+    fn levels(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 }
 
 /// A file of draws as it was found: the names of its columns, and the table.
@@ -66,10 +76,17 @@ macro_rules! formats {
         }
 
         impl<W: Write + Send> Encoder<W> {
-            /// `rows` is how many there will be: an array says it first, other formats do not ask.
-            pub fn new(out: W, format: Format, columns: &[String], rows: usize) -> io::Result<Self> {
+            /// `rows` is how many there will be: an array says it first, other formats do not ask. `levels`: what the numbers of the
+            /// column of groups stand for, if there is one.
+            pub fn new(
+                out: W,
+                format: Format,
+                columns: &[String],
+                rows: usize,
+                levels: &[String],
+            ) -> io::Result<Self> {
                 Ok(match format {
-                    $(Format::$variant => Encoder::$variant($module::Encoder::new(out, columns, rows)?)),*
+                    $(Format::$variant => Encoder::$variant($module::Encoder::new(out, columns, rows, levels)?)),*
                 })
             }
 

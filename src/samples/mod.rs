@@ -4,6 +4,7 @@ mod answers;
 mod csv;
 mod csv_gz;
 mod format;
+mod grouping;
 mod npy;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
@@ -17,7 +18,8 @@ mod write;
 
 pub use answers::{Answer, Correction, Estimated, Interval, Question, intervals};
 pub use format::Format;
-pub use npy::write_header as npy_header;
+pub use grouping::Grouping;
+pub use npy::{names as npy_names, write_header as npy_header};
 pub use read::{Columns, STRIP, Samples};
 pub use relabel::{AlignedRepeat, Reference, Relabelling};
 pub use relation::{Kinship, Relation};
@@ -36,6 +38,9 @@ use crate::optim::Status;
 /// The first columns of every table of draws. Those of the method follow, then the parameters.
 pub const STATISTICS: [&str; 6] =
     ["repeat__", "draw__", "objective__", "restart__", "iterations__", "status__"];
+
+/// Of draws of groups: which of them. A text, or a number from 1 in a file of numbers.
+pub const GROUP: &str = "group__";
 
 /// Statistics of the methods.
 pub const RESTARTS: &str = "restarts__";

@@ -22,7 +22,7 @@ pub fn size(rows: usize, columns: usize) -> f64 {
 pub struct Encoder<W>(Infallible, PhantomData<W>);
 
 impl<W: Write> Encoder<W> {
-    pub fn new(_out: W, _columns: &[String], _rows: usize) -> io::Result<Self> {
+    pub fn new(_out: W, _columns: &[String], _rows: usize, _levels: &[String]) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

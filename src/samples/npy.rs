@@ -5,8 +5,11 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::format::{Each, Format, Opened, Table};
-use super::{FOREIGN, wrong};
+use super::grouping::PLACE;
+use super::{FOREIGN, GROUP, Grouping, wrong};
 use crate::data::files::open as open_file;
 use crate::error::Result;
 
@@ -24,7 +27,7 @@ pub fn size(rows: usize, columns: usize) -> f64 {
 pub struct Encoder<W>(W);
 
 impl<W: Write> Encoder<W> {
-    pub fn new(mut out: W, columns: &[String], rows: usize) -> io::Result<Self> {
+    pub fn new(mut out: W, columns: &[String], rows: usize, _levels: &[String]) -> io::Result<Self> {
         write_header(&mut out, rows, columns.len())?;
         Ok(Encoder(out))
     }
@@ -47,18 +50,43 @@ struct Array {
     start: u64,
     rows: u64,
     columns: usize,
+    levels: Vec<String>,
+}
+
+/// The file beside an array: names of its columns, and of its groups if it has any.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Names {
+    Columns(Vec<String>),
+    Grouped { columns: Vec<String>, groups: Vec<String> },
+}
+
+/// That file, of draws with these columns beside that of the groups.
+pub fn names(columns: &[String], grouping: Option<&Grouping>) -> serde_json::Result<String> {
+    let names = match grouping {
+        None => Names::Columns(columns.to_vec()),
+        Some(all) => Names::Grouped { columns: Grouping::columns(columns), groups: all.names.clone() },
+    };
+    Ok(serde_json::to_string_pretty(&names)? + "\n")
 }
 
 pub fn open(path: &Path) -> Result<Opened> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let names = path.with_file_name(Format::Npy.names_file(&name).expect("an array has one"));
-    let columns = serde_json::from_reader(open_file(&names)?)
-        .map_err(|e| wrong(&names, &format!("not a list of names: {e}")))?;
-    open_named(path, columns)
+    let found = serde_json::from_reader(open_file(&names)?);
+    let (columns, levels) = match found {
+        Ok(Names::Columns(columns)) => (columns, Vec::new()),
+        Ok(Names::Grouped { columns, groups }) => (columns, groups),
+        Err(e) => return Err(wrong(&names, &format!("not a list of names: {e}"))),
+    };
+    if columns.get(PLACE).is_some_and(|name| name == GROUP) && levels.is_empty() {
+        return Err(wrong(&names, "it does not name the groups"));
+    }
+    open_named(path, columns, levels)
 }
 
-/// An array with these columns, whatever its name.
-pub fn open_named(path: &Path, columns: Vec<String>) -> Result<Opened> {
+/// An array with these columns and groups, whatever its name.
+pub fn open_named(path: &Path, columns: Vec<String>, levels: Vec<String>) -> Result<Opened> {
     let fail = |e: io::Error| wrong(path, &e.to_string());
     let mut file = File::open(path).map_err(fail)?;
     let size = file.metadata().map_err(fail)?.len();
@@ -72,7 +100,7 @@ pub fn open_named(path: &Path, columns: Vec<String>) -> Result<Opened> {
     if expected != Some(size) {
         return Err(wrong(path, &format!("not whole: {size} bytes for {rows} draws of {width} numbers")));
     }
-    let array = Array { path: path.to_owned(), start, rows, columns: columns.len() };
+    let array = Array { path: path.to_owned(), start, rows, columns: columns.len(), levels };
     Ok((columns, Box::new(array)))
 }
 
@@ -83,6 +111,10 @@ impl Table for Array {
 
     fn scan(&self, statistics: usize, range: Range<usize>, each: &mut Each) -> Result<()> {
         self.read(statistics, range, each).map_err(|e| wrong(&self.path, &e.to_string()))
+    }
+
+    fn levels(&self) -> Result<Vec<String>> {
+        Ok(self.levels.clone())
     }
 }
 

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::format::{Opened, Table};
+use super::grouping::{PLACE, Rounds};
 use super::{
-    FOREIGN, Format, Kinship, LOG_WEIGHT, NameStyle, REPEAT, RESTART, STATISTICS, STATUS, Sample, Summary,
-    npy, wrong,
+    FOREIGN, Format, GROUP, Grouping, Kinship, LOG_WEIGHT, NameStyle, REPEAT, RESTART, STATISTICS, STATUS,
+    Sample, Summary, npy, wrong,
 };
 use crate::config::printable;
 use crate::error::{Error, Result};
@@ -45,11 +46,17 @@ impl Samples {
     }
 
     /// An array with these columns, whatever its name.
-    pub fn array(path: &Path, columns: Vec<String>) -> Result<Samples> {
-        Samples::checked(path, npy::open_named(path, columns)?)
+    pub fn array(path: &Path, columns: Vec<String>, grouping: Option<&Grouping>) -> Result<Samples> {
+        let levels = grouping.map(|all| all.names.clone()).unwrap_or_default();
+        let columns = if grouping.is_some() { Grouping::columns(&columns) } else { columns };
+        Samples::checked(path, npy::open_named(path, columns, levels)?)
     }
 
-    fn checked(path: &Path, (columns, table): Opened) -> Result<Samples> {
+    fn checked(path: &Path, (mut columns, mut table): Opened) -> Result<Samples> {
+        if columns.get(PLACE).is_some_and(|name| name == GROUP) {
+            columns.remove(PLACE);
+            table = Box::new(Rounds(table));
+        }
         let known = STATISTICS.iter().zip(&columns).all(|(a, b)| a == b);
         let statistics = columns.iter().take_while(|c| c.ends_with("__")).count();
         if known && statistics >= STATISTICS.len() && columns.len() > statistics {
@@ -181,32 +188,52 @@ impl Samples {
     /// A summary of every parameter, over all draws or those of one repeat, by what they are to each other. Where there is no minimum, a search left θ
     /// somewhere, and that is no draw.
     pub fn summarise(&self, draws: Kinship, repeat: Option<usize>) -> Result<Vec<Summary>> {
-        let most = if self.table.rows().is_some() { STRIP } else { TEXT_STRIP };
-        self.summarise_in_strips(draws, repeat, most)
+        let one = self.summarise_in_strips(draws, repeat, &[0], self.strip())?;
+        Ok(one.into_iter().flatten().collect())
     }
 
+    /// The same of every group, by its name; one without a name where there are no groups.
+    pub fn summarise_groups(&self, draws: Kinship) -> Result<Vec<(Option<String>, Vec<Summary>)>> {
+        let Some(grouping) = self.grouping()? else { return Ok(vec![(None, self.summarise(draws, None)?)]) };
+        let firsts = grouping.firsts();
+        let name = |first: &usize| Some(grouping.names[grouping.of(*first).0].clone());
+        let all = self.summarise_in_strips(draws, None, &firsts, self.strip())?;
+        Ok(firsts.iter().map(name).zip(all).collect())
+    }
+
+    /// Bytes of the columns that are read at one time.
+    fn strip(&self) -> usize {
+        if self.table.rows().is_some() { STRIP } else { TEXT_STRIP }
+    }
+
+    /// Of each part of the rounds: `firsts` are the rounds, from 1, that parts begin with.
     fn summarise_in_strips(
         &self,
         draws: Kinship,
         repeat: Option<usize>,
+        firsts: &[usize],
         most: usize,
-    ) -> Result<Vec<Summary>> {
+    ) -> Result<Vec<Vec<Summary>>> {
         let names = self.parameters();
         let fit = |rows: usize| (most / (8 * rows.max(1))).max(1);
         let mut rows = self.table.rows();
-        let mut summaries = Vec::with_capacity(names.len());
+        let mut summaries: Vec<Vec<Summary>> =
+            firsts.iter().map(|_| Vec::with_capacity(names.len())).collect();
         let log_weights = if draws == Kinship::Weighted { self.log_weights()? } else { 0 };
-        while summaries.len() < names.len() {
-            let left = names.len() - summaries.len();
+        let mut done = 0;
+        while done < names.len() {
+            let left = names.len() - done;
             let mut strip = Strip::new(left.min(rows.map_or(left, fit)), rows.unwrap_or(0), fit);
-            let first = summaries.len();
-            let mut groups = Groups::default();
-            self.scan(first..first + strip.columns.len(), |statistics, theta| {
+            let mut parts: Vec<(usize, Groups)> = firsts.iter().map(|_| Default::default()).collect();
+            self.scan(done..done + strip.columns.len(), |statistics, theta| {
                 let failed = Status::is_lost_code(statistics[STATUS]);
                 if failed || repeat.is_some_and(|r| statistics[REPEAT] != r as f64) {
                     return true;
                 }
                 strip.add(theta);
+                let part = firsts.partition_point(|first| *first as f64 <= statistics[REPEAT]) - 1;
+                let (count, groups) = &mut parts[part];
+                *count += 1;
                 match draws {
                     Kinship::Independent => {}
                     Kinship::Chains { .. } => groups.add([statistics[REPEAT], statistics[RESTART]], 0.0),
@@ -216,17 +243,27 @@ impl Samples {
             })?;
             let columns = strip.end();
             rows = rows.or(Some(columns[0].len()));
-            let names = &names[first..first + columns.len()];
-            let weights = if draws == Kinship::Weighted { groups.weights() } else { Vec::new() };
-            let of = |(name, values): (&String, Vec<f64>)| match draws {
-                Kinship::Independent => Summary::of(name, values),
-                Kinship::Chains { .. } => Summary::of_chains(name, &groups.chains(&values)),
-                Kinship::Weighted => Summary::weighted(
-                    name,
-                    &values.into_iter().zip(weights.iter().copied()).collect::<Vec<_>>(),
-                ),
-            };
-            summaries.par_extend(names.par_iter().zip(columns).map(of));
+            let names = &names[done..done + columns.len()];
+            done += columns.len();
+            let mut end = 0;
+            for (summaries, (count, groups)) in summaries.iter_mut().zip(&parts) {
+                let range = end..end + count;
+                end = range.end;
+                let weights = if draws == Kinship::Weighted { groups.weights() } else { Vec::new() };
+                let of = |(name, values): (&String, &Vec<f64>)| {
+                    let values = values[range.clone()].to_vec();
+                    match draws {
+                        Kinship::Independent => Summary::of(name, values),
+                        Kinship::Chains { .. } => Summary::of_chains(name, &groups.chains(&values)),
+                        Kinship::Weighted => {
+                            let pairs: Vec<(f64, f64)> =
+                                values.into_iter().zip(weights.iter().copied()).collect();
+                            Summary::weighted(name, &pairs)
+                        }
+                    }
+                };
+                summaries.par_extend(names.par_iter().zip(&columns).map(of));
+            }
         }
         Ok(summaries)
     }
@@ -326,7 +363,7 @@ mod tests {
         let names: Vec<String> = (1..=7).map(|j| format!("mu.{j}")).collect();
         let columns = columns(&[], &names, NameStyle::Dot);
         let format = Format::of(name).unwrap();
-        let mut writer = Writer::new(Vec::new(), format, &columns, 15).unwrap();
+        let mut writer = Writer::new(Vec::new(), format, &columns, 15, None).unwrap();
         for (repeat, index) in (1..=3).flat_map(|r| (0..5).map(move |i| (r, i))) {
             let theta: Vec<f64> =
                 (0..7).map(|j| 0.1 * j as f64 - (index * index) as f64 / repeat as f64).collect();
@@ -357,9 +394,13 @@ mod tests {
             for most in [1, 8 * 16, 8 * 16 * 3, 8 * 15 * 7, 1 << 20] {
                 let samples = table(folder.path(), name);
                 let plain = Kinship::Independent;
-                assert_eq!(samples.summarise_in_strips(plain, None, most).unwrap(), whole, "{name} {most}");
                 assert_eq!(
-                    samples.summarise_in_strips(plain, Some(2), most).unwrap(),
+                    samples.summarise_in_strips(plain, None, &[0], most).unwrap()[0],
+                    whole,
+                    "{name} {most}"
+                );
+                assert_eq!(
+                    samples.summarise_in_strips(plain, Some(2), &[0], most).unwrap()[0],
                     second,
                     "{name} {most}"
                 );

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
 use super::read::Samples;
-use super::{COUNTS, DRAW, REPEAT, STATUS, quoted};
+use super::{COUNTS, DRAW, GROUP, Grouping, REPEAT, STATUS, quoted};
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
 use crate::optim::Status;
@@ -33,7 +33,7 @@ pub struct Pick {
 /// Which draws.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Counted from 1.
+    /// Counted from 1; of every group, where there are groups.
     pub repeat: Option<usize>,
     /// By their numbers in a repeat, from 1.
     pub draws: Option<RangeInclusive<usize>>,
@@ -42,9 +42,9 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn takes(&self, statistics: &[f64]) -> bool {
+    fn takes(&self, statistics: &[f64], repeat: usize) -> bool {
         let draw = statistics[DRAW] as usize;
-        self.repeat.is_none_or(|repeat| statistics[REPEAT] == repeat as f64)
+        self.repeat.is_none_or(|wanted| wanted == repeat)
             && self.draws.as_ref().is_none_or(|draws| draws.contains(&draw))
             && !(self.drop_failed && Status::is_lost_code(statistics[STATUS]))
     }
@@ -52,12 +52,26 @@ impl Choice {
 
 /// A column of the lines.
 struct Column {
-    /// Its place among the statistics, or the parameters that are read.
-    place: usize,
-    statistic: bool,
-    count: bool,
+    cell: Cell,
     /// As the format writes it.
     name: String,
+}
+
+/// What a cell of a column holds.
+#[derive(Clone, Copy)]
+enum Cell {
+    Repeat,
+    Group,
+    /// By its place; a count or not.
+    Statistic(usize, bool),
+    /// By its place among those that are read.
+    Parameter(usize),
+}
+
+/// The repeat of a draw, and its group as the format writes it.
+struct Place<'a> {
+    repeat: usize,
+    group: &'a str,
 }
 
 impl Samples {
@@ -70,22 +84,41 @@ impl Samples {
         text: Text,
         out: &mut dyn Write,
     ) -> Result<io::Result<()>> {
-        let chosen = self.pick(pick)?;
-        let parameters = || chosen.iter().filter(|&&j| j >= self.statistics).map(|j| j - self.statistics);
+        let grouping = self.grouping()?;
+        let stored = match &grouping {
+            Some(_) => Grouping::columns(&self.columns),
+            None => self.columns.clone(),
+        };
+        let statistics = stored.len() - self.parameters().len();
+        let chosen = self.pick(&stored, statistics, pick)?;
+        let parameters = || chosen.iter().filter(|&&j| j >= statistics).map(|j| j - statistics);
         let range = parameters().min().unwrap_or(0)..parameters().max().map_or(0, |j| j + 1);
         let column = |&j: &usize| {
-            let (name, statistic) = (&self.columns[j], j < self.statistics);
-            let place = if statistic { j } else { j - self.statistics - range.start };
-            Column { place, statistic, count: COUNTS.contains(&name.as_str()), name: text.name(name) }
+            let name = &stored[j];
+            let cell = match name.as_str() {
+                _ if j >= statistics => Cell::Parameter(j - statistics - range.start),
+                _ if j == REPEAT => Cell::Repeat,
+                GROUP if grouping.is_some() => Cell::Group,
+                name => {
+                    let place = self.columns.iter().position(|known| known == name);
+                    Cell::Statistic(place.expect("a column of the table"), COUNTS.contains(&name))
+                }
+            };
+            Column { cell, name: text.name(name) }
         };
         let columns: Vec<Column> = chosen.iter().map(column).collect();
+        let names: Vec<String> =
+            grouping.iter().flat_map(|all| &all.names).map(|name| text.name(name)).collect();
         let mut written = text.header(&columns, out);
         if written.is_err() {
             return Ok(written);
         }
         self.scan(range.clone(), |statistics, theta| {
-            if choice.takes(statistics) {
-                written = text.line(&columns, statistics, theta, out);
+            let round = statistics[REPEAT] as usize;
+            let (group, repeat) = grouping.as_ref().map_or((0, round), |all| all.of(round));
+            if choice.takes(statistics, repeat) {
+                let place = Place { repeat, group: names.get(group).map_or("", String::as_str) };
+                written = text.line(&columns, &place, statistics, theta, out);
             }
             written.is_ok()
         })?;
@@ -94,12 +127,13 @@ impl Samples {
 
     /// The parameters of such names, `*` for any characters and `?` for one; all, if no pattern is given.
     pub fn parameters_like(&self, patterns: &[String]) -> Result<Vec<String>> {
-        let places = self.pick(&Pick { patterns: patterns.to_vec(), no_statistics: true })?;
+        let pick = Pick { patterns: patterns.to_vec(), no_statistics: true };
+        let places = self.pick(&self.columns, self.statistics, &pick)?;
         Ok(places.into_iter().map(|j| self.columns[j].clone()).collect())
     }
 
-    /// The places of the columns that are asked for, in the order of the file.
-    fn pick(&self, pick: &Pick) -> Result<Vec<usize>> {
+    /// The places of the columns that are asked for, in the order of the file, of which so many are statistics.
+    fn pick(&self, columns: &[String], statistics: usize, pick: &Pick) -> Result<Vec<usize>> {
         let patterns: Vec<Vec<char>> = pick.patterns.iter().map(|p| p.chars().collect()).collect();
         let mut used = vec![false; patterns.len()];
         let mut takes = |name: &str| {
@@ -111,11 +145,11 @@ impl Samples {
             }
             any
         };
-        let mut chosen: Vec<usize> = (0..self.columns.len()).filter(|&j| takes(&self.columns[j])).collect();
+        let mut chosen: Vec<usize> = (0..columns.len()).filter(|&j| takes(&columns[j])).collect();
         if let Some(unused) = used.iter().position(|used| !used) {
             return Err(self.no_column(&pick.patterns[unused]));
         }
-        chosen.retain(|&j| !(pick.no_statistics && j < self.statistics));
+        chosen.retain(|&j| !(pick.no_statistics && j < statistics));
         if chosen.is_empty() {
             return Err(Error::input(
                 "all columns that were asked for are statistics, and --no-statistics leaves them out",
@@ -163,6 +197,7 @@ impl Text {
     fn line(
         self,
         columns: &[Column],
+        place: &Place,
         statistics: &[f64],
         theta: &[f64],
         out: &mut dyn Write,
@@ -177,10 +212,18 @@ impl Text {
             if self == Text::Ndjson {
                 write!(out, "{}:", column.name)?;
             }
-            let value = if column.statistic { statistics[column.place] } else { theta[column.place] };
+            let (value, count) = match column.cell {
+                Cell::Repeat => (place.repeat as f64, true),
+                Cell::Group => {
+                    out.write_all(place.group.as_bytes())?;
+                    continue;
+                }
+                Cell::Statistic(j, count) => (statistics[j], count),
+                Cell::Parameter(j) => (theta[j], false),
+            };
             match value {
                 value if self == Text::Ndjson && !value.is_finite() => out.write_all(b"null")?,
-                value if column.count => write!(out, "{value}")?,
+                value if count => write!(out, "{value}")?,
                 value => write!(out, "{value:?}")?,
             }
         }

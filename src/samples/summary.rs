@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::quoted;
+use super::{GROUP, quoted};
 use crate::bayes::convergence::{Convergence, effective_sizes};
 use crate::math::{largest, mean, quantile_sorted, sd};
 
@@ -138,6 +138,21 @@ impl Summary {
         let quantiles = self.quantiles.iter_mut().chain(&mut self.mcse_quantiles);
         numbers.into_iter().chain(quantiles).for_each(|number| *number *= unit);
         self
+    }
+
+    /// `summary.csv` of a run: a block of lines for each group, where there are groups.
+    pub fn table_of_groups(groups: &[(Option<String>, Vec<Summary>)]) -> String {
+        let table = |(name, summaries): &(Option<String>, Vec<Summary>)| {
+            let table = Summary::table(summaries);
+            let Some(name) = name else { return table };
+            let name = quoted(name);
+            let mut lines = table.lines();
+            let header = lines.next().map(|line| format!("{GROUP},{line}\n")).unwrap_or_default();
+            header + &lines.map(|line| format!("{name},{line}\n")).collect::<String>()
+        };
+        let Some((first, others)) = groups.split_first() else { return Summary::table(&[]) };
+        let body = |group| table(group).split_inclusive('\n').skip(1).collect::<String>();
+        table(first) + &others.iter().map(body).collect::<String>()
     }
 
     /// `summary.csv`. What a single draw does not tell, its standard deviation and all errors, is left empty.

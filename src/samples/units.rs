@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::format::{Each, Table};
 use super::read::Samples;
-use super::{REPEAT, wrong};
+use super::{Grouping, REPEAT, wrong};
 use crate::data::preparation::{Column, Preparation};
 use crate::error::Result;
 
@@ -149,6 +149,10 @@ struct InUnits {
 }
 
 impl Table for InUnits {
+    fn grouping(&self) -> Result<Option<Grouping>> {
+        self.below.grouping()
+    }
+
     fn rows(&self) -> Option<usize> {
         self.below.rows()
     }

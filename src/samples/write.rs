@@ -3,36 +3,53 @@
 use std::io::{self, Write};
 
 use super::format::Encoder;
-use super::{Format, Sample, Samples};
+use super::{Format, Grouping, Sample, Samples};
 use crate::error::Result;
 
 /// Writes a table of draws, row by row.
-pub struct Writer<W: Write + Send>(Encoder<W>);
+pub struct Writer<W: Write + Send> {
+    encoder: Encoder<W>,
+    grouping: Option<Grouping>,
+}
 
 impl<W: Write + Send> Writer<W> {
-    /// `rows` is how many there will be: an array says it first, other formats do not ask.
-    pub fn new(out: W, format: Format, columns: &[String], rows: usize) -> io::Result<Self> {
-        Encoder::new(out, format, columns, rows).map(Writer)
+    /// `rows` is how many there will be: an array says it first, other formats do not ask. Where there are groups, their column is
+    /// added to the others.
+    pub fn new(
+        out: W,
+        format: Format,
+        columns: &[String],
+        rows: usize,
+        grouping: Option<Grouping>,
+    ) -> io::Result<Self> {
+        let encoder = match &grouping {
+            Some(all) => Encoder::new(out, format, &Grouping::columns(columns), rows, &all.names),
+            None => Encoder::new(out, format, columns, rows, &[]),
+        }?;
+        Ok(Writer { encoder, grouping })
     }
 
-    /// Adds a draw; repeats are counted from 1.
-    pub fn put(&mut self, repeat: usize, draw: &Sample) -> io::Result<()> {
-        self.0.put(&draw.statistics(repeat), &draw.theta)
+    /// Adds a draw; rounds are counted from 1.
+    pub fn put(&mut self, round: usize, draw: &Sample) -> io::Result<()> {
+        self.put_row(&draw.statistics(round), &draw.theta)
     }
 
     /// Adds a draw as another table has it.
     fn put_row(&mut self, statistics: &[f64], theta: &[f64]) -> io::Result<()> {
-        self.0.put(statistics, theta)
+        match &self.grouping {
+            Some(all) => self.encoder.put(&all.row(statistics), theta),
+            None => self.encoder.put(statistics, theta),
+        }
     }
 
     /// What is below, after the last row.
     pub fn finish(self) -> io::Result<W> {
-        self.0.finish()
+        self.encoder.finish()
     }
 
     /// Passes on what has been written so far, as far as the format can.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.encoder.flush()
     }
 }
 
@@ -40,7 +57,7 @@ impl Samples {
     /// All draws once more, in any format; what is below, after the last of them.
     pub fn copy<W: Write + Send>(&self, out: W, format: Format) -> Result<io::Result<W>> {
         let rows = self.rows()?;
-        let mut writer = match Writer::new(out, format, self.columns(), rows) {
+        let mut writer = match Writer::new(out, format, self.columns(), rows, self.grouping()?) {
             Ok(writer) => writer,
             Err(error) => return Ok(Err(error)),
         };

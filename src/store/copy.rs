@@ -7,7 +7,7 @@ use super::{AtomicFile, MANIFEST, RESERVED, draw_files, read_manifest};
 use crate::config::printable;
 use crate::data::files::Input;
 use crate::error::{Error, Result};
-use crate::samples::{Format, Samples};
+use crate::samples::{Format, Samples, npy_names};
 
 /// Name of the relabelled copy of a file of draws.
 pub fn relabelled(samples: &str, format: Format) -> String {
@@ -73,8 +73,9 @@ pub fn write_draws(samples: &Samples, path: &Path) -> Result<()> {
     if let Some(names) = format.names_file(&name) {
         let beside = path.with_file_name(names);
         let mut names = AtomicFile::create(&beside)?;
-        let written = serde_json::to_writer_pretty(&mut names, samples.columns()).map_err(Into::into);
-        written.and_then(|()| names.write_all(b"\n")).map_err(|e| Error::write(&beside, e))?;
+        let grouping = samples.grouping()?;
+        let written = npy_names(samples.columns(), grouping.as_ref()).map_err(Into::into);
+        written.and_then(|text| names.write_all(text.as_bytes())).map_err(|e| Error::write(&beside, e))?;
         names.commit()?;
     }
     file.commit()

@@ -2,6 +2,7 @@
 
 use crate::config::{Count, Document, Problem, printable, within};
 use crate::data::columns;
+use crate::data::prepare::{Missing, Standardise, StandardiseBy};
 use crate::data::shape::Shape;
 use crate::experiment::{Experiment, FileFormat, FixedInitConfig, PathConfig};
 use crate::method::Method;
@@ -45,6 +46,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.weight", data.weight.is_some()),
             ("data.cluster", data.cluster.is_some()),
             ("data.stratify", data.stratify.is_some()),
+            ("data.by", data.by.is_some()),
             ("data.labels", data.labels.is_some()),
             ("data.test_labels", data.test_labels.is_some()),
             ("data.classes", !data.classes.is_empty()),
@@ -186,6 +188,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         );
     }
     stage_problems(document, experiment, &mut say);
+    group_problems(experiment, &mut say);
     experiment.method.inference().problems(experiment, &mut say);
     let samples = &experiment.output.samples;
     match Format::of(samples) {
@@ -296,6 +299,57 @@ fn stage_problems(document: &Document, experiment: &Experiment, say: &mut impl F
     ];
     for (key, _, why) in idle.iter().filter(|(_, given, _)| *given) {
         say(key, format!("`{key}` has no use with stages: {why}"));
+    }
+}
+
+/// What is wrong with groups by themselves, and what cannot be had beside them.
+fn group_problems(experiment: &Experiment, say: &mut impl FnMut(&str, String)) {
+    let (data, output) = (&experiment.data, &experiment.output);
+    if data.by.is_none() {
+        if data.by_prepare.is_some() {
+            say(
+                "data.by_prepare",
+                "`data.by_prepare` has no use without `data.by`: there are no groups".into(),
+            );
+        }
+        return;
+    }
+    if experiment.path.is_some() {
+        let message = "[path] and `data.by` exclude each other: run the path for one group at a time, which `data.filter` chooses";
+        say("path", message.into());
+    }
+    if output.influence {
+        let message = "`output.influence` is of one set of rows, and `data.by` makes several; `data.filter` chooses one group";
+        say("output.influence", message.into());
+    }
+    if output.pointwise && experiment.method == Method::Nuts {
+        let message = "`output.pointwise` keeps the log likelihood of one set of rows for method \"nuts\", and `data.by` makes several; \
+                       `data.filter` chooses one group";
+        say("output.pointwise", message.into());
+    }
+    if !data.prepares_overall() {
+        return;
+    }
+    // Means and standard deviations are those of training rows, and these are not known before all groups are split.
+    let measured = data.standardise != Standardise::None || data.missing == Missing::Mean;
+    let drawn = [
+        ("data.split", data.split.is_some()),
+        ("data.resample", data.resample.is_some()),
+        ("evaluate.folds", experiment.evaluate.folds.is_some()),
+    ];
+    for (key, _) in drawn.iter().filter(|(_, set)| *set && measured) {
+        say(
+            "data.by_prepare",
+            format!(
+                "`data.by_prepare = \"overall\"` takes means and standard deviations of the training rows of all groups, which `{key}` \
+                 draws group by group; leave one of them out"
+            ),
+        );
+    }
+    if measured && data.standardise_by == StandardiseBy::Each {
+        let message = "`data.by_prepare = \"overall\"` and `data.standardise_by = \"each\"` exclude each other: the one takes means of all \
+                       groups, the other of the test rows of one";
+        say("data.by_prepare", message.into());
     }
 }
 

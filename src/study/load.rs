@@ -6,11 +6,12 @@ use rand::RngExt;
 
 use super::response::with_response;
 use crate::config::{Count, Document, nearest, printable, within};
+use crate::data::by::{Grouped, in_order};
 use crate::data::columns::ENDING;
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::{MadeColumn, Preparation, ReadColumn};
-use crate::data::prepare::{self, Frame, Notes, Recipe};
+use crate::data::prepare::{self, Frame, Notes, Recipe, Scales};
 use crate::data::shape::{Shape, ShapeFault};
 use crate::data::split::{deal, split, split_clusters};
 use crate::data::table::Table;
@@ -40,6 +41,8 @@ pub struct Rows {
 pub struct Part {
     /// Of the round.
     pub seed: Seed,
+    /// The seed that groups share.
+    pub common: Seed,
     /// The fold that is held out, from 0, of so many, and the seed that folds are dealt by.
     pub fold: Option<(usize, usize, Seed)>,
 }
@@ -62,6 +65,10 @@ pub struct Sources {
     made: (Vec<MadeColumn>, Vec<ReadColumn>),
     /// Columns of text by their names.
     categorical: Vec<String>,
+    /// The group that the rows are of, where there are groups.
+    pub group: Option<String>,
+    /// Means and standard deviations, where they are not those of the training rows of a round.
+    scales: Option<Scales>,
     /// How many folds there are, if any.
     folds: Option<usize>,
     /// Identical rows are one where at most one of so many is left.
@@ -83,7 +90,12 @@ enum Source {
 }
 
 impl Sources {
-    pub fn read(experiment: &Experiment, document: &Document, search: &SearchPath) -> Result<Sources> {
+    /// One for each group, or for all rows where there are none.
+    pub fn read(
+        experiment: &Experiment,
+        document: &Document,
+        search: &SearchPath,
+    ) -> Result<Vec<Arc<Sources>>> {
         let config = &experiment.data;
         let shape = Shape::new(&config.derive, config.filter.as_deref(), config.formula.as_deref());
         let shape = shape.unwrap_or_else(|_| unreachable!("checked with the experiment"));
@@ -103,6 +115,7 @@ impl Sources {
         if config.mapped == Some(true) {
             storage::check().map_err(|why| Error::input(format!("`data.mapped`: {why}")))?;
         }
+        let mut groups = Vec::new();
         if let Some(files) = &config.train {
             let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search);
             let train = train.map_err(|error| sources.taken_for_numbers(error, config))?;
@@ -132,50 +145,20 @@ impl Sources {
             let in_formula = |fault: Fault| located(("formula".to_owned(), fault));
             let design = prepare::layout_fault(&train, &sources.recipe);
             design.map_or(Ok(()), |fault| Err(in_formula(fault)))?;
-            let (train, test, notes) = prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
-            sources.notes = notes;
-            if let (Some(folds), Some(given)) = (train.folds(), config.split.as_ref().and_then(|s| s.given()))
-            {
-                check_folds(folds, given, experiment.repeats.get()).map_err(in_files)?;
-            }
-            let whole = config.split.is_none() && sources.folds.is_none();
-            if let Some(folds) = sources.folds {
-                let (units, what) = match train.design().clusters() {
-                    Some(clusters) => (clusters.count, "clusters"),
-                    None => (train.n(), "rows"),
-                };
-                if folds > units {
-                    let message =
-                        format!("`evaluate.folds` is {folds}, and there are {units} {what} to deal out");
-                    return Err(in_files(Error::input(message)));
+            match &config.by {
+                Some(_) => groups = sources.by_group(train, test, config, experiment).map_err(in_files)?,
+                None => {
+                    let (train, test, notes) =
+                        prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
+                    sources.notes = notes;
+                    sources.hold(train, test, config, experiment).map_err(in_files)?;
                 }
             }
-            sources.data = match config.split {
-                Some(_) if train.design().clusters().is_some_and(|clusters| clusters.count < 2) => {
-                    let message = "`data.split` keeps clusters whole, and all rows are in one `data.cluster`";
-                    return Err(in_files(Error::input(message)));
-                }
-                _ if !whole => Source::Split(Box::new(train)),
-                _ if config.resample.is_some() => {
-                    let test = test.map(|t| Box::new(t.head(config.test_rows)));
-                    Source::Resampled(Box::new(train.head(config.rows)), test)
-                }
-                _ => {
-                    let cut = config.rows.filter(|&rows| rows < train.n());
-                    let preparation = match cut {
-                        Some(_) => sources.preparation_of(&train.clone().head(cut)),
-                        None => sources.preparation_of(&train),
-                    };
-                    let test = test.map(|t| t.head(config.test_rows));
-                    let rows = sources.finish(train, test, config.rows, config);
-                    Source::Fixed(rows.map_err(in_files)?, Box::new(preparation))
-                }
-            };
         }
         if let Some(BaseConfig::Empirical(base)) = experiment.prior.as_ref().and_then(|p| p.base.as_ref()) {
             let file = &base.file;
             // The columns of the data, whatever their order here.
-            let columns = sources.columns().map(<[String]>::to_vec);
+            let columns = groups.first().unwrap_or(&sources).columns().map(<[String]>::to_vec);
             let shape = Shape::default();
             let rules = Rules { columns: columns.clone(), ..rules(config, &sources.recipe, &shape, None) };
             let table = sources.read_file(file, &rules, config, search)?;
@@ -186,13 +169,131 @@ impl Sources {
                 columns: columns.or(sources.recipe.columns.clone()),
                 design: DesignColumns { weight, ..DesignColumns::default() },
                 fold: None,
+                by: None,
                 ..sources.recipe.clone()
             };
             let (frame, _, notes) = prepare::frames(table, None, &recipe).map_err(in_file)?;
             sources.notes.base = Some(Box::new(notes));
-            sources.history = Some(Arc::new(prepare::finish(frame, None, &recipe).map_err(in_file)?.0));
+            let history = prepare::finish(frame, None, &recipe, None).map_err(in_file)?.0;
+            sources.history = Some(Arc::new(history));
         }
-        Ok(sources)
+        if groups.is_empty() {
+            return Ok(vec![Arc::new(sources)]);
+        }
+        let Sources { inputs, notes: Notes { base, .. }, history, .. } = sources;
+        let whole = |mut group: Sources| {
+            (group.inputs, group.history) = (inputs.clone(), history.clone());
+            group.notes.base.clone_from(&base);
+            Arc::new(group)
+        };
+        Ok(groups.into_iter().map(whole).collect())
+    }
+
+    /// What holds for every group, and none of its rows.
+    fn of_group(&self, name: &str) -> Sources {
+        Sources {
+            inputs: Vec::new(),
+            notes: Notes::default(),
+            history: None,
+            data: Source::Simulated,
+            group: Some(name.to_owned()),
+            scales: None,
+            recipe: self.recipe.clone(),
+            places: self.places.clone(),
+            strip: self.strip.clone(),
+            shape: self.shape.clone(),
+            made: self.made.clone(),
+            categorical: self.categorical.clone(),
+            folds: self.folds,
+            pays: self.pays,
+        }
+    }
+
+    /// The rows of every group.
+    fn by_group(
+        &self,
+        train: Table,
+        test: Option<Table>,
+        config: &DataConfig,
+        experiment: &Experiment,
+    ) -> Result<Vec<Sources>> {
+        let grouped = Grouped::new(&train, test.as_ref(), &self.recipe)?;
+        let mut groups = Vec::with_capacity(grouped.names.len());
+        if config.prepares_overall() {
+            let (train, test, notes) = prepare::frames(train, test, &self.recipe)?;
+            // Means are those of the rows that are used.
+            let used = config.rows.filter(|&rows| rows > 0).map(|rows| train.heads(rows));
+            let scales = used.as_ref().unwrap_or(&train).scales_of_all(&self.recipe);
+            for (name, value) in grouped.names.iter().zip(&grouped.values) {
+                let mut group = Sources { scales: Some(scales.clone()), ..self.of_group(name) };
+                let test = test.as_ref().map(|test| test.of_group(*value));
+                let held = group.hold(train.of_group(*value), test, config, experiment);
+                held.map_err(|error| in_group(error, name))?;
+                groups.push(group);
+            }
+            groups[0].notes = notes;
+            return Ok(groups);
+        }
+        for (g, name) in grouped.names.iter().enumerate() {
+            let mut group = self.of_group(name);
+            let own = train.select(&grouped.train[g]);
+            let test = test.as_ref().zip(grouped.test.as_ref()).map(|(test, rows)| test.select(&rows[g]));
+            let made = prepare::frames(own, test, &self.recipe).and_then(|(train, test, notes)| {
+                group.notes = notes;
+                group.hold(train, test, config, experiment)
+            });
+            made.map_err(|error| in_group(error, name))?;
+            groups.push(group);
+        }
+        groups[0].notes = std::mem::take(&mut groups[0].notes).and(&grouped.notes);
+        Ok(groups)
+    }
+
+    /// Keeps these rows for all rounds.
+    fn hold(
+        &mut self,
+        train: Frame,
+        test: Option<Frame>,
+        config: &DataConfig,
+        experiment: &Experiment,
+    ) -> Result<()> {
+        if let (Some(folds), Some(given)) = (train.folds(), config.split.as_ref().and_then(|s| s.given())) {
+            check_folds(folds, given, experiment.repeats.get())?;
+        }
+        let whole = config.split.is_none() && self.folds.is_none();
+        if let Some(folds) = self.folds {
+            let (units, what) = match train.design().clusters() {
+                Some(clusters) => (clusters.count, "clusters"),
+                None => (train.n(), "rows"),
+            };
+            if folds > units {
+                let message =
+                    format!("`evaluate.folds` is {folds}, and there are {units} {what} to deal out");
+                return Err(Error::input(message));
+            }
+        }
+        self.data = match config.split {
+            Some(_) if train.design().clusters().is_some_and(|clusters| clusters.count < 2) => {
+                let message = "`data.split` keeps clusters whole, and all rows are in one `data.cluster`";
+                return Err(Error::input(message));
+            }
+            _ if !whole => Source::Split(Box::new(train)),
+            _ if config.resample.is_some() => {
+                let test = test.map(|t| Box::new(t.head(config.test_rows)));
+                Source::Resampled(Box::new(train.head(config.rows)), test)
+            }
+            _ => {
+                let cut = config.rows.filter(|&rows| rows < train.n());
+                let preparation = match cut {
+                    Some(_) => self.preparation_of(&train.clone().head(cut)),
+                    None => self.preparation_of(&train),
+                };
+                let test = test.map(|t| t.head(config.test_rows));
+                let rows = self.finish(train, test, config.rows, config)?;
+                Source::Fixed(rows, Box::new(preparation))
+            }
+        };
+        Ok(())
     }
 
     /// Of a column of text that only an expression reads, and does not hold against a text.
@@ -221,7 +322,8 @@ impl Sources {
         search: &SearchPath,
     ) -> Result<Table> {
         // Rows may be limited while reading only where no later step needs the others.
-        let whole = config.split.is_none() && self.folds.is_none() && !self.shape.drops_rows();
+        let whole =
+            config.split.is_none() && self.folds.is_none() && config.by.is_none() && !self.shape.drops_rows();
         let limit = rows.filter(|&r| r > 0 && files.as_slice().len() == 1 && whole);
         let mut table = Table::default();
         for file in files.as_slice() {
@@ -299,6 +401,20 @@ impl Sources {
         Ok(table)
     }
 
+    /// The column by which rows are in groups.
+    pub fn by(&self) -> Option<&str> {
+        self.recipe.by.as_deref()
+    }
+
+    /// Rows that repeats are made of.
+    pub fn rows_held(&self) -> usize {
+        match &self.data {
+            Source::Simulated => 0,
+            Source::Split(frame) | Source::Resampled(frame, _) => frame.n(),
+            Source::Fixed(rows, _) => rows.train.rows_before(),
+        }
+    }
+
     /// By a formula.
     pub fn leaves_out_the_intercept(&self) -> bool {
         self.shape.formula.as_ref().is_some_and(|formula| !formula.has_intercept())
@@ -326,9 +442,13 @@ impl Sources {
         rows: Option<usize>,
         config: &DataConfig,
     ) -> Result<Rows> {
-        let all =
-            if rows == Some(0) { Some(prepare::finish(train.clone(), None, &self.recipe)?.0) } else { None };
-        let (train, test) = prepare::finish(train.head(rows), test, &self.recipe)?;
+        let scales = self.scales.as_ref();
+        let all = if rows == Some(0) {
+            Some(prepare::finish(train.clone(), None, &self.recipe, scales)?.0)
+        } else {
+            None
+        };
+        let (train, test) = prepare::finish(train.head(rows), test, &self.recipe, scales)?;
         // Rows whose response is drawn later are not identical yet.
         let train = Arc::new(if config.response.is_none() { self.collapsed(train, config) } else { train });
         let covariates = all.map_or(train.clone(), Arc::new);
@@ -351,7 +471,7 @@ impl Sources {
     }
 
     fn preparation_of(&self, train: &Frame) -> Preparation {
-        let mut preparation = prepare::preparation(train, &self.recipe);
+        let mut preparation = prepare::preparation(train, &self.recipe, self.scales.as_ref());
         preparation.places.clone_from(&self.places);
         (preparation.made, preparation.reads) = self.made.clone();
         preparation.inputs.iter_mut().for_each(|input| input.made = self.shape.makes(&input.name));
@@ -491,7 +611,7 @@ fn parts(frame: &Frame, config: &DataConfig, part: Part) -> (Vec<usize>, Vec<usi
     let classes = frame.y().filter(|_| spec.stratify()).map(|y| y.to_vec());
     let mut rng = seed.stream(Purpose::Split, 0, 0);
     match (frame.folds(), spec, frame.design().clusters()) {
-        (Some(folds), SplitConfig::Given(given), _) => split_as_given(folds, given, seed),
+        (Some(folds), SplitConfig::Given(given), _) => split_as_given(folds, given, part.common),
         (_, _, None) => split(frame.n(), classes.as_deref(), spec.share().unwrap_or(0.0), &mut rng),
         (_, _, Some(clusters)) => split_clusters(clusters, spec.share().unwrap_or(0.0), &mut rng),
     }
@@ -502,23 +622,9 @@ const LABELS: &str = "label";
 /// Name of the column that a file of folds becomes.
 const FOLDS: &str = "fold__";
 
-/// The folds, in the order of numbers, if all are numbers, or of the alphabet.
-fn fold_names(folds: &[String]) -> Vec<&String> {
-    let mut names: Vec<&String> = folds.iter().collect();
-    let number = |name: &String| name.parse::<f64>().ok();
-    match names.iter().all(|name| number(name).is_some()) {
-        true => {
-            names.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)).then(a.cmp(b)))
-        }
-        false => names.sort(),
-    }
-    names.dedup();
-    names
-}
-
 /// What is wrong with a split that the data say.
 fn check_folds(folds: &[String], given: &GivenSplit, repeats: usize) -> Result<()> {
-    let names = fold_names(folds);
+    let names = in_order(folds.iter());
     if names.len() < 2 {
         return Err(Error::input(
             "`data.split` has one value for all rows: none are left to train on, or to test by",
@@ -546,9 +652,14 @@ fn check_folds(folds: &[String], given: &GivenSplit, repeats: usize) -> Result<(
 
 /// Rows for training and for testing. Repeat i of seed s is repeat 1 of seed s + i − 1: folds go by the seed.
 fn split_as_given(folds: &[String], given: &GivenSplit, seed: Seed) -> (Vec<usize>, Vec<usize>) {
-    let names = fold_names(folds);
+    let names = in_order(folds.iter());
     let held_out = given.held_out.as_ref().unwrap_or(names[(seed.0 % names.len() as u64) as usize]);
     (0..folds.len()).partition(|&i| folds[i] != *held_out)
+}
+
+/// What is wrong with the rows of a group.
+fn in_group(error: Error, name: &str) -> Error {
+    Error::input(format!("{error}\n  in group \"{}\" of `data.by`", printable(name)))
 }
 
 /// The format that a file's name suggests.
@@ -580,7 +691,9 @@ fn rules(config: &DataConfig, recipe: &Recipe, shape: &Shape, rows: Option<usize
             Some(CategoricalConfig::Auto(_)) => Categorical::Auto,
         },
         labels: file_target(config, shape).into_iter().collect(),
-        groups: (recipe.design.texts().into_iter().chain(config.split_column().cloned()).chain(texts))
+        groups: (recipe.design.texts().into_iter().chain(config.split_column().cloned()))
+            .chain(recipe.by.iter().filter(|by| !shape.makes(by)).cloned())
+            .chain(texts)
             .collect(),
         also,
         weight: recipe.design.weight.clone(),
@@ -651,6 +764,7 @@ fn by_name(config: &DataConfig, train: &Table, shape: &Shape) -> Result<DataConf
         weight: design.weight,
         cluster: design.cluster,
         stratify: design.stratify,
+        by: config.by.as_ref().map(name).transpose()?,
         categorical,
         ..config.clone()
     })
@@ -679,6 +793,7 @@ fn recipe(config: &DataConfig, shape: &Shape) -> Recipe {
             .as_ref()
             .and_then(|split| split.given())
             .map(|given| given.column.clone().unwrap_or(FOLDS.into())),
+        by: config.by.clone(),
         design: DesignColumns {
             weight: config.weight.clone(),
             cluster: config.cluster.clone(),

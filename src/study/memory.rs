@@ -69,11 +69,14 @@ fn data_cells(study: &Study, trial: &Trial) -> f64 {
     let kept: f64 = both().map(|rows| cells(rows) + beside(rows)).sum();
     // What rounds are split from.
     let whole = if study.sources.keeps_frame() { kept } else { 0.0 };
+    // The rows of other groups wait for their turn.
+    let width = train.d() + usize::from(train.y.is_some());
+    let others: usize = study.group_rows().iter().skip(1).map(|rows| rows * width).sum();
     let of_train = if in_memory(train) { trial.model.layouts(train) } else { 0.0 };
     let of_test =
         test.filter(|test| in_memory(test)).map_or(0.0, |test| test.n() as f64 * (test.d() + 1) as f64);
     let read = both().map(|rows| rows.rows_before() as f64 * 4.0 + cells(rows) + beside(rows)).sum();
-    (kept + whole + of_train + of_test).max(read)
+    (kept + whole + of_train + of_test).max(read) + others as f64
 }
 
 /// Weights of the draws that are in the making, and what goes with them.

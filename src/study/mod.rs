@@ -18,7 +18,7 @@ use crate::config::{
 use crate::data::Dataset;
 use crate::data::design::Design;
 use crate::data::files::{Input, SearchPath};
-use crate::data::preparation::Preparation;
+use crate::data::preparation::{Preparation, Preparations};
 use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::evaluate::predicts;
@@ -28,7 +28,7 @@ use crate::method::{Case, Inference, prior, start_files};
 pub use crate::method::{ReadyTrial, Trial};
 use crate::model::{Context, Model, ModelConfig, Response, subsample};
 use crate::rng::Seed;
-use crate::samples::{Kinship, Sample};
+use crate::samples::{Grouping, Kinship, Sample};
 
 const STAGE_IS_NOT_TESTED: &str = "`split` puts rows aside for testing, and these stages have nothing to be tested by: the last of them would \
                                    need `data.target` for its response, and no `weight`; leave it out";
@@ -42,6 +42,8 @@ pub struct Study {
     pub experiment: Experiment,
     document: Document,
     sources: Arc<Sources>,
+    /// Those of the other groups, where there are groups: this one is that of the first.
+    others: Vec<Study>,
     inputs: Vec<Input>,
     search: SearchPath,
     /// The first repeat, built for the checks, until it is run.
@@ -64,13 +66,112 @@ impl Study {
         }
         experiment.seed = Some(experiment.seed.unwrap_or_else(crate::rng::drawn_seed));
         let read = Sources::read(&experiment, &document, &search);
-        let sources = Arc::new(read.map_err(|error| named_in(&document, error))?);
-        let mut study = Study::ready(document, experiment, sources, search)?;
+        let mut sources = read.map_err(|error| named_in(&document, error))?.into_iter();
+        let first = sources.next().expect("there is a group at least");
+        let others: Vec<Arc<Sources>> = sources.collect();
+        let mut study = Study::ready(document.clone(), experiment.clone(), first, search.clone())?;
+        for sources in others {
+            let other = Study::ready(document.clone(), experiment.clone(), sources, search.clone())?;
+            study.join(other)?;
+        }
         study.check_path()?;
         Ok(study)
     }
 
+    /// Adds another group.
+    fn join(&mut self, other: Study) -> Result<()> {
+        self.check_alike(&other)?;
+        // They share a table of draws, and memory has room for the first round of one of them.
+        *other.kept_first() = None;
+        self.notes = std::mem::take(&mut self.notes).and(&other.notes);
+        self.notes.distinct = self.notes.distinct.zip(other.notes.distinct).map(|(a, b)| a + b);
+        self.others.push(other);
+        Ok(())
+    }
+
+    /// That another group has the parameters of this one: draws of all groups stand in one table.
+    fn check_alike(&self, other: &Study) -> Result<()> {
+        let (here, there) = (self.parameters(&*self.trial(0)?), other.parameters(&*other.trial(0)?));
+        if here == there {
+            return Ok(());
+        }
+        let lacks = |of: &[String], other: &[String]| other.iter().find(|name| !of.contains(name)).cloned();
+        let name = |study: &Study| printable(study.group().unwrap_or_default());
+        let (who, what, whose) = match (lacks(&here, &there), lacks(&there, &here)) {
+            (Some(what), _) => (self, what, other),
+            (None, Some(what)) => (other, what, self),
+            (None, None) => (other, there.first().cloned().unwrap_or_default(), self),
+        };
+        let message = format!(
+            "the groups of `data.by` must have the same parameters, and group \"{}\" has no `{}`, which group \"{}\" has: not every level or \
+             class occurs in both; `data.by_prepare = \"overall\"` makes the columns of all rows together",
+            name(who),
+            printable(&what),
+            name(whose)
+        );
+        Err(self.problem("data.by", message))
+    }
+
+    /// The group that the rows are of, where there are groups.
+    fn group(&self) -> Option<&str> {
+        self.sources.group.as_deref()
+    }
+
+    /// The names of the groups, in their order; empty where there are none.
+    pub fn groups(&self) -> Vec<&str> {
+        std::iter::once(self).chain(&self.others).filter_map(Study::group).collect()
+    }
+
+    /// How many rows each group has, those for testing aside if they are in a file of their own.
+    pub fn group_rows(&self) -> Vec<usize> {
+        std::iter::once(self).chain(&self.others).map(|study| study.sources.rows_held()).collect()
+    }
+
+    /// The column that groups are values of.
+    pub fn by(&self) -> Option<&str> {
+        self.sources.by()
+    }
+
+    /// Which rounds are those of which group, where there are groups.
+    pub fn grouping(&self) -> Option<Grouping> {
+        Grouping::new(self.groups().into_iter().map(str::to_owned).collect(), self.each())
+    }
+
+    /// The group of a round, from 0, and which repeat of it the round is, from 0.
+    pub fn place(&self, round: usize) -> (Option<&str>, usize) {
+        let (study, repeat) = self.of_round(round);
+        (study.group(), repeat)
+    }
+
+    /// The study of the group of a round, and which repeat of it the round is: all repeats of a group, then those of the next.
+    fn of_round(&self, round: usize) -> (&Study, usize) {
+        let each = self.each();
+        match (round / each).checked_sub(1) {
+            Some(other) if other < self.others.len() => (&self.others[other], round % each),
+            _ => (self, if self.others.is_empty() { round } else { round % each }),
+        }
+    }
+
+    /// Repeats of each group, folds counted one by one.
+    pub fn each(&self) -> usize {
+        self.experiment.repeats.get() * self.experiment.folds()
+    }
+
     fn ready(
+        document: Document,
+        experiment: Experiment,
+        sources: Arc<Sources>,
+        search: SearchPath,
+    ) -> Result<Study> {
+        let group = sources.group.clone();
+        let study = Study::checked(document, experiment, sources, search);
+        study.map_err(|error| match &group {
+            Some(group) => in_group(error, group),
+            None => error,
+        })
+    }
+
+    fn checked(
         document: Document,
         mut experiment: Experiment,
         sources: Arc<Sources>,
@@ -83,6 +184,7 @@ impl Study {
             experiment,
             document,
             sources,
+            others: Vec::new(),
             inputs,
             search,
             first,
@@ -112,7 +214,7 @@ impl Study {
             && data.response.is_none()
             && data.resample.is_none()
             && self.experiment.evaluate.folds.is_none();
-        for repeat in 0..if alike { 1 } else { self.repeats() } {
+        for repeat in 0..if alike { 1 } else { self.each() } {
             let seed = self.seed(repeat);
             let flaws = if repeat == 0 {
                 first.model.flaws(&first.train)
@@ -121,7 +223,7 @@ impl Study {
                 self.model(&train)?.flaws(&train)
             };
             let Some(mut flaws) = flaws else { return Ok(()) };
-            if self.repeats() > 1 && !alike {
+            if self.each() > 1 && !alike {
                 let place = format!(" (repeat {}, seed {})", repeat + 1, seed.0);
                 flaws.iter_mut().for_each(|(_, why)| *why += &place);
             }
@@ -157,7 +259,8 @@ impl Study {
             true => self.sources.clone(),
             false => {
                 let read = Sources::read(&experiment, &document, &self.search);
-                Arc::new(read.map_err(|error| named_in(&document, error))?)
+                let mut read = read.map_err(|error| named_in(&document, error))?;
+                read.pop().expect("a path has no groups")
             }
         };
         Study::ready(document, experiment, sources, self.search.clone())
@@ -281,7 +384,20 @@ impl Study {
         self.inference().label(&self.experiment)
     }
 
-    pub fn seed(&self, repeat: usize) -> Seed {
+    /// That of a round. A group has its own, by its name.
+    pub fn seed(&self, round: usize) -> Seed {
+        let (study, repeat) = self.of_round(round);
+        let common = study.common_seed(repeat);
+        study.group().map_or(common, |group| common.of_group(group))
+    }
+
+    /// That of the experiment, of which the others are made.
+    pub fn first_seed(&self) -> Seed {
+        self.common_seed(0)
+    }
+
+    /// That of a repeat, whatever the group.
+    fn common_seed(&self, repeat: usize) -> Seed {
         Seed(
             self.experiment.seed.expect("the seed is set when the study is made").wrapping_add(repeat as u64),
         )
@@ -292,9 +408,9 @@ impl Study {
         !self.document.has("seed")
     }
 
-    /// All of them, folds counted one by one: those of the first repeat, then those of the second.
+    /// All of them, folds counted one by one: those of the first repeat, then those of the second; and of every group.
     pub fn repeats(&self) -> usize {
-        self.experiment.repeats.get() * self.experiment.folds()
+        self.each() * (1 + self.others.len())
     }
 
     /// What repeat `repeat`, from 0, is about.
@@ -303,12 +419,14 @@ impl Study {
             let folds = folds.get();
             (repeat % folds, folds, self.seed(repeat / folds))
         };
-        Part { seed: self.seed(repeat), fold: self.experiment.evaluate.folds.map(deal) }
+        let fold = self.experiment.evaluate.folds.map(deal);
+        Part { seed: self.seed(repeat), common: self.common_seed(repeat), fold }
     }
 
-    /// Places of the test rows of a repeat, from 0, among the rows that are used, where they are put aside of them.
-    pub fn test_rows(&self, repeat: usize) -> Option<Vec<usize>> {
-        self.sources.test_rows(&self.experiment.data, self.part(repeat))
+    /// Places of the test rows of a round, from 0, among the rows of its group that are used, where they are put aside of them.
+    pub fn test_rows(&self, round: usize) -> Option<Vec<usize>> {
+        let (study, repeat) = self.of_round(round);
+        study.sources.test_rows(&study.experiment.data, study.part(repeat))
     }
 
     /// Setting of a path and repeat of it that a round is, all from 0: all settings of a fold, then those of the next.
@@ -368,7 +486,21 @@ impl Study {
     }
 
     /// How new rows are prepared like the training rows of every round.
-    pub fn preparation(&self) -> Result<Preparation> {
+    pub fn preparations(&self) -> Result<Preparations> {
+        let own = self.preparation()?;
+        let Some(by) = self.by() else { return Ok(Preparations::One(own)) };
+        let names = self.groups().into_iter().map(str::to_owned).collect();
+        let mut all = vec![own];
+        if !self.experiment.data.prepares_overall() {
+            for other in &self.others {
+                all.push(other.preparation()?);
+            }
+        }
+        Ok(Preparations::of_groups(by, names, all))
+    }
+
+    /// The same, of one group.
+    fn preparation(&self) -> Result<Preparation> {
         let path = self.experiment.path.as_ref();
         let by_setting = path.is_some_and(|path| path.parameter.starts_with("data."));
         let of_round = |round: usize| -> Result<Preparation> {
@@ -392,7 +524,8 @@ impl Study {
         let drawn = data.split.is_some() || data.resample.is_some();
         let alike = !by_setting && !folded && (path.is_some() || !drawn);
         let mut preparation = of_round(0)?;
-        for round in 1..if alike { 1 } else { self.rounds() } {
+        let rounds = if path.is_some() { self.rounds() } else { self.each() };
+        for round in 1..if alike { 1 } else { rounds } {
             preparation.rounds.extend(of_round(round)?.rounds);
         }
         Ok(preparation)
@@ -420,6 +553,11 @@ impl Study {
             idle.push("sampler.init".to_owned());
         }
         idle.into_iter().filter(|key| self.document.has(key)).collect()
+    }
+
+    /// What cannot be had with a key of the experiment, and where that is written.
+    pub fn refused(&self, key: &str, why: &str) -> Error {
+        self.problem(key, why)
     }
 
     fn problem(&self, key: &str, message: impl Into<String>) -> Error {
@@ -508,8 +646,13 @@ impl Study {
         flaws.into_iter().map(|(_, why)| why).collect()
     }
 
-    /// Repeat `repeat`, counted from 0.
-    pub fn trial(&self, repeat: usize) -> Result<Arc<Trial>> {
+    /// A round, counted from 0.
+    pub fn trial(&self, round: usize) -> Result<Arc<Trial>> {
+        let (study, repeat) = self.of_round(round);
+        study.own_trial(repeat)
+    }
+
+    fn own_trial(&self, repeat: usize) -> Result<Arc<Trial>> {
         if let Some(first) = self.kept_first().as_ref().filter(|_| repeat == 0) {
             return Ok(first.clone());
         }
@@ -519,8 +662,8 @@ impl Study {
     }
 
     /// The same for good: nothing is kept of it here.
-    pub fn take_trial(&self, repeat: usize) -> Result<Arc<Trial>> {
-        let trial = self.trial(repeat);
+    pub fn take_trial(&self, round: usize) -> Result<Arc<Trial>> {
+        let trial = self.trial(round);
         *self.kept_first() = None;
         trial
     }
@@ -533,6 +676,8 @@ impl Study {
             search: &self.search,
             repeat,
             seed,
+            first_seed: self.seed(0),
+            group: self.group(),
             train: &rows.train,
             covariates: &rows.covariates,
             history: self.sources.history.as_ref(),
@@ -631,6 +776,16 @@ impl Study {
             return Err(self.problem("evaluate.metrics", why));
         }
         Ok(())
+    }
+}
+
+/// What is wrong with a group.
+fn in_group(error: Error, group: &str) -> Error {
+    let what = format!("group \"{}\"", printable(group));
+    match error {
+        Error::Config(problems) => Error::Config(problems.of(&what)),
+        Error::Input(message) => Error::Input(format!("{message}\n  in {what} of `data.by`")),
+        other => other,
     }
 }
 

@@ -18,7 +18,7 @@ use npl::config::Document;
 use npl::data::columns;
 use npl::data::formula::Formula;
 use npl::data::incoming::Incoming;
-use npl::data::preparation::{InputColumn, Preparation};
+use npl::data::preparation::{InputColumn, Preparations};
 use npl::data::table::{Kind, Table};
 use npl::data::text::{self, Categorical, Rules, Syntax};
 use npl::data::{Format, read};
@@ -286,22 +286,27 @@ fn manifest(bytes: &[u8]) -> bool {
 
 /// How rows are prepared: accepted, any rows can be, or are refused by their file.
 fn preparation(bytes: &[u8]) -> bool {
-    let Some(preparation) = std::str::from_utf8(bytes).ok().and_then(Preparation::of_text) else {
+    let Some(preparations) = std::str::from_utf8(bytes).ok().and_then(Preparations::of_text) else {
         return false;
     };
+    let first = preparations.of(0);
     let name = |input: &InputColumn| input.name.clone();
-    let names: Vec<String> = preparation.inputs.iter().map(name).chain(["y".to_owned()]).collect();
-    for cell in ["1.5", "m", "", "1e999"] {
+    let by = preparations.by().map(|(name, _)| name.to_owned());
+    let names: Vec<String> =
+        first.inputs.iter().map(name).chain(["y".to_owned()]).chain(by.iter().cloned()).collect();
+    let groups = preparations.by().map_or(Vec::new(), |(_, groups)| groups.to_vec());
+    for cell in ["1.5", "m", "", "1e999"].into_iter().map(str::to_owned).chain(groups) {
         let line = vec![cell; names.len()].join(",");
         let file = format!("{}\n{line}\n1\n", names.join(","));
-        for round in [0, 1, 7] {
+        for (group, round) in
+            [None, Some(0), Some(3)].into_iter().flat_map(|g| [0, 1, 7].map(|round| (g, round)))
+        {
             let rules = rules(Syntax::Delimited(b','));
-            let Ok(mut rows) = Incoming::new(file.as_bytes(), "f.dat", &rules, &preparation, round, &[])
-            else {
-                continue;
-            };
+            let group = group.filter(|g| preparations.by().is_some_and(|(_, groups)| *g < groups.len()));
+            let rows = Incoming::new(file.as_bytes(), "f.dat", &rules, &preparations, (group, round), &[]);
+            let Ok(mut rows) = rows else { continue };
             while let Ok(Some(rows)) = rows.next(1) {
-                assert_eq!(rows.data.d(), preparation.columns(round).len());
+                assert_eq!(rows.data.d(), first.columns(round).len());
             }
         }
     }

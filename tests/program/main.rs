@@ -21,6 +21,7 @@ mod fetch;
 mod folds;
 mod formats;
 mod fuzz;
+mod groups;
 mod hard_data;
 #[cfg(target_arch = "x86_64")]
 mod kernels;

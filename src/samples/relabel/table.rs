@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::error::Result;
 use crate::model::Components;
 use crate::samples::format::{Each, Table};
-use crate::samples::wrong;
+use crate::samples::{Grouping, wrong};
 
 /// The labels of one draw.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +71,10 @@ impl AlignedTable {
 }
 
 impl Table for AlignedTable {
+    fn grouping(&self) -> Result<Option<Grouping>> {
+        self.below.grouping()
+    }
+
     fn rows(&self) -> Option<usize> {
         Some(self.labels.len())
     }
