@@ -365,7 +365,10 @@ def disk(campaign):
             code = outcome[0]
             # What the loader cannot open or map never becomes a program.
             loader = call in ("openat", "mmap", "read") and "shared libraries" in outcome[2]
-            if not loader:
+            # Nor does what the loader falls over without a word, or what Rust's runtime wants before it calls anybody: for the
+            # process, and for each thread.
+            runtime = call == "mmap" and (code == -signal.SIGSEGV and not outcome[2] or "failed to allocate an alternative stack" in outcome[2])
+            if not loader and not runtime:
                 campaign.judge(f"{call} {when} fails with {error}", outcome,
                                names=("out", "e.toml", "d.csv", "memory", "thread", "standard"))
             if code == 0 and bytes_of(os.path.join(campaign.folder, "out")) != bytes_of(whole):

@@ -60,7 +60,8 @@ pub struct ResponseNames {
 impl Dataset {
     pub fn new(x: impl Into<Rows>, y: Option<Array1<f64>>, columns: Vec<String>) -> Self {
         let x = x.into();
-        debug_assert_eq!(x.d(), columns.len());
+        // Bare rows have no names.
+        debug_assert!(columns.is_empty() || columns.len() == x.d());
         debug_assert!(y.as_ref().is_none_or(|y| y.len() == x.n()));
         Dataset {
             x,

@@ -339,6 +339,12 @@ mod tests {
         finished(run, |manifest| manifest.sizes.clear());
         unsealed(fs::read_to_string(run.join(MANIFEST)).unwrap());
         assert_eq!(read_manifest(run).unwrap().draws, 3);
+        // The first of them did not say where their draws are: all were in one place.
+        let said = fs::read_to_string(run.join(MANIFEST)).unwrap();
+        let silent = said.replace(&format!("\"samples\":\"{SAMPLES}\","), "");
+        assert!(silent.len() < said.len());
+        fs::write(run.join(MANIFEST), silent).unwrap();
+        assert_eq!(read_manifest(run).unwrap().samples, SAMPLES);
         fs::write(run.join(MANIFEST), sealed.replace("\"seed\": 1", "\"seed\": 2")).unwrap();
         assert!(told(read_manifest(run)).contains("is damaged"));
         // What cannot be read at all: damaged where it had sizes, and otherwise just wrong.

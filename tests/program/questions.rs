@@ -174,6 +174,25 @@ fn corrected_and_simultaneous_intervals_are_those_of_other_tools() {
     assert!(out.contains("bca:") && out.contains("simultaneous:"), "{out}");
 }
 
+/// A mean moves with a row by how far the row is from it; the rows are those of the first repeat.
+#[test]
+fn influence_on_a_mean_is_the_distance_from_it() {
+    let place = Place::new();
+    let text = "name = \"i\"\nseed = 1\nrepeats = 2\nmodel.normal = { sigma2 = 4.0 }\nsampler.B = 10\noutput.influence = true\n\
+                data.train = \"i.csv\"\n";
+    place.write("i.csv", "a,b\n1,2\n3,5\n4,4\n9,-1\n").write("i.toml", text);
+    place.ok(&["run", "i.toml", "--quiet"]);
+    let text = place.read("runs/i/influence.csv");
+    let table = cells(&text);
+    assert_eq!(table[0], ["theta.a", "theta.b"]);
+    let expected = [[-3.25, -0.5], [-1.25, 2.5], [-0.25, 1.5], [4.75, -3.5]];
+    assert_eq!(table.len(), 1 + expected.len());
+    for (row, expected) in table[1..].iter().zip(expected) {
+        let near = row.iter().zip(expected).all(|(cell, value)| (number(cell) - value).abs() < 1e-8);
+        assert!(near && row.len() == 2, "{row:?}: {expected:?}");
+    }
+}
+
 #[test]
 fn corrected_intervals_are_refused_where_they_mean_nothing() {
     let place = place();
