@@ -24,8 +24,11 @@ pub struct Need {
 impl Need {
     pub fn new(study: &Study, trial: &Trial, threads: usize) -> Need {
         let parameters = study.parameters(trial).len() as f64;
-        let block = trial.model.block_size();
-        let waiting = (4 * threads * block) as f64 * parameters;
+        let block = trial.model.block_size().min(study.draws().div_ceil(2 * threads)).max(1);
+        // A draw that waits for its turn has the log densities of the test rows with it.
+        let scored =
+            trial.test.as_ref().filter(|_| trial.model.is_likelihood()).map_or(0.0, |test| test.n() as f64);
+        let waiting = (threads * block) as f64 * (4.0 * parameters + 2.0 * scored);
         let pseudo = (threads * block) as f64 * pseudo_cells(trial);
         // A path holds the draws of one setting.
         let rounds = if study.experiment.path.is_some() { 1 } else { study.rounds() };

@@ -218,6 +218,7 @@ fn every_relative_link_leads_to_a_file() {
         "README.md",
         "docs/architecture.md",
         "docs/calibration.md",
+        "docs/columns.md",
         "docs/comparison.md",
         "docs/config.md",
         "docs/draws.md",
