@@ -271,7 +271,7 @@ fn quantities_that_are_no_numbers_are_counted() {
     let place = place();
     let derived = "[derived]\nroot = \"sqrt(beta.z)\"\nnever = \"log(-exp(beta.x))\"\n[sampler]";
     place.write("d.toml", LOGISTIC.replace("[sampler]", derived));
-    let said = place.ok(&["run", "d.toml"]);
+    let said = place.ok(&["run", "d.toml", "--out", "runs/d"]);
     let draws = place.read("runs/d/samples.csv");
     let table = cells(&draws);
     let j = table[0].iter().position(|c| *c == "beta.z").unwrap();
@@ -349,7 +349,7 @@ fn several_predictors_and_cut_points_have_units_too() {
             }
         }
     }
-    let custom = "[model.custom]\nparameters = { beta = { real = \"x\" } }\nloss = \"sq(y - dot(beta, x)^2)\"\n";
+    let custom = "[model.custom]\nparameters = { beta = { real = \"x\" } }\nloss = \"sq(y - sq(beta.x*x + beta.z*z))\"\n";
     let text = LOGISTIC.replace("[model.logistic]\npenalty = \"ridge\"\n", custom);
     place.write("c.toml", text.replace("[sampler]", "standardise = \"numeric\"\n[sampler]"));
     place.ok(&["run", "c.toml", "--quiet", "--out", "c", "--set", "sampler.max_unconverged=1.0"]);
@@ -361,9 +361,10 @@ fn several_predictors_and_cut_points_have_units_too() {
 #[test]
 fn quantiles_are_predicted() {
     let place = place();
-    let text = LOGISTIC
-        .replace("target = \"y\"", "target = \"z\"\ncolumns = [\"x\"]")
-        .replace("[model.logistic]\npenalty = \"ridge\"\n", "[model.quantile_regression]\npenalty = \"none\"\nq = [0.1, 0.9]\n");
+    let text = LOGISTIC.replace("target = \"y\"", "target = \"z\"\ncolumns = [\"x\"]").replace(
+        "[model.logistic]\npenalty = \"ridge\"\n",
+        "[model.quantile_regression]\npenalty = \"none\"\nq = [0.1, 0.9]\n",
+    );
     place.write("z.toml", text);
     place.ok(&["run", "z.toml", "--quiet", "--out", "z"]);
     place.write("new.csv", "x\n-1.5\n0.25\n");
