@@ -337,7 +337,7 @@ impl<'a, R: Read> Incoming<'a, R> {
         let failed = |(name, fault): (String, Fault)| {
             Error::input(format!("{}: column \"{}\" of the run: {fault}", self.file, printable(&name)))
         };
-        let table = self.shape.apply(read).map_err(failed)?;
+        let table = self.shape.shaped(read).map_err(failed)?;
         let places: Vec<Option<usize>> = self
             .preparation
             .made

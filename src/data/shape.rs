@@ -138,7 +138,7 @@ impl Shape {
         (texts, all)
     }
 
-    /// The table with its new columns, and without the rows that are left out.
+    /// The table with its new columns, and without the rows that are left out; no new cell is infinite.
     pub fn apply(&self, table: Table) -> Result<Table, ShapeFault> {
         let table = self.shaped(table)?;
         self.check_finite(&table)?;
@@ -161,7 +161,8 @@ impl Shape {
         Ok(())
     }
 
-    fn shaped(&self, mut table: Table) -> Result<Table, ShapeFault> {
+    /// The same, whatever its cells.
+    pub fn shaped(&self, mut table: Table) -> Result<Table, ShapeFault> {
         for NewColumn { key, name, node, .. } in &self.columns {
             let (kind, cells) = self.column(&table, name, node).map_err(|fault| (key.clone(), fault))?;
             add_column(&mut table, name, kind, &cells);

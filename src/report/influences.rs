@@ -15,6 +15,9 @@ pub struct Influences {
     pub cells: Vec<f64>,
 }
 
+/// Columns with their names.
+pub type Named = Vec<(String, Vec<f64>)>;
+
 bytes!(Influences { columns, cells });
 
 impl Influences {
@@ -38,7 +41,7 @@ impl Influences {
     }
 
     /// Of a file: the design of the rows, and the columns of the parameters with their names.
-    pub fn read(file: &Path) -> Option<(Design, Vec<(String, Vec<f64>)>)> {
+    pub fn read(file: &Path) -> Option<(Design, Named)> {
         let mut reader = csv::Reader::from_path(file).ok()?;
         let names: Vec<String> = reader.headers().ok()?.iter().map(String::from).collect();
         let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
@@ -47,7 +50,7 @@ impl Influences {
                 column.push(cell.parse().ok()?);
             }
         }
-        let mut all: Vec<(String, Vec<f64>)> = names.into_iter().zip(columns).collect();
+        let mut all: Named = names.into_iter().zip(columns).collect();
         let [weights, clusters, strata] = Self::DESIGN.map(|name| {
             let front = all.first().is_some_and(|(column, _)| column == name);
             front.then(|| all.remove(0).1)

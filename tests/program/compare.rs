@@ -73,9 +73,9 @@ fn runs_on_other_rows_are_refused() {
 #[test]
 fn squared_errors_are_compared_where_responses_are_numbers() {
     let place = place();
-    let head = X.replace("target = \"y\"", "target = \"x\"");
+    let head = X.replace("target = \"y\"", "target = \"z\"");
     let custom = "[model.custom]\nparameters = { beta = { real = \"x\" }, b = { real = 1 } }\n\
-                  loss = \"huber(y - b - dot(beta, x), 0.5)\"\npredict = \"b + dot(beta, x)\"\n";
+                  loss = \"huber(z - b - beta.x*x - beta.y*y, 0.5)\"\npredict = \"b + beta.x*x + beta.y*y\"\n";
     place.write(
         "n.toml",
         format!("name = \"n\"\n{head}[model.linear]\npenalty = \"none\"\nsigma = \"estimated\"\n"),
@@ -88,7 +88,7 @@ fn squared_errors_are_compared_where_responses_are_numbers() {
     let table = cells(&said);
     assert!(table[1..].iter().all(|row| row[1] == "-MSE") && table.len() == 3, "{said}");
     let response: Vec<f64> =
-        cells(&place.read("t.csv"))[1..].iter().map(|row| row[0].parse().unwrap()).collect();
+        cells(&place.read("t.csv"))[1..].iter().map(|row| row[1].parse().unwrap()).collect();
     let errors = |run: &str, name: &str| -> Vec<f64> {
         let told = place.ok(&["predict", run, "t.csv"]).stdout;
         let table = cells(&told);

@@ -290,7 +290,7 @@ fn quantities_that_are_no_numbers_are_counted() {
     let place = place();
     let derived = "[derived]\nroot = \"sqrt(beta.z)\"\nnever = \"log(-exp(beta.x))\"\n[sampler]";
     place.write("d.toml", LOGISTIC.replace("[sampler]", derived));
-    let said = place.ok(&["run", "d.toml"]);
+    let said = place.ok(&["run", "d.toml", "--out", "runs/d"]);
     let draws = place.read("runs/d/samples.csv");
     let table = cells(&draws);
     let j = table[0].iter().position(|c| *c == "beta.z").unwrap();
@@ -368,8 +368,7 @@ fn several_predictors_and_cut_points_have_units_too() {
             }
         }
     }
-    let custom =
-        "[model.custom]\nparameters = { beta = { real = \"x\" } }\nloss = \"sq(y - dot(beta, x)^2)\"\n";
+    let custom = "[model.custom]\nparameters = { beta = { real = \"x\" } }\nloss = \"sq(y - sq(beta.x*x + beta.z*z))\"\n";
     let text = LOGISTIC.replace("[model.logistic]\npenalty = \"ridge\"\n", custom);
     place.write("c.toml", text.replace("[sampler]", "standardise = \"numeric\"\n[sampler]"));
     place.ok(&["run", "c.toml", "--quiet", "--out", "c", "--set", "sampler.max_unconverged=1.0"]);
