@@ -120,8 +120,10 @@ impl Folder<'_> {
         let rows = |draw| {
             let f = trial.plan().measure(draw);
             let pseudo = f.pseudo_samples();
-            let row =
-                |(k, &v): (usize, &f64)| (vec![draw + 1], [v].into_iter().chain(cells(&pseudo, k)).collect());
+            let row = |(k, &v): (usize, &f64)| {
+                let cells = pseudo.x.row(k).into_iter().copied().chain(beside_as(&trial.train, &pseudo, k));
+                (vec![draw + 1], [v].into_iter().chain(cells).collect())
+            };
             f.weights().1.iter().enumerate().map(row).collect::<Vec<Row>>()
         };
         self.table("pseudo.csv", header.collect(), (0..draws).flat_map(rows))
@@ -147,6 +149,13 @@ fn columns(data: &Dataset) -> Vec<String> {
 
 fn beside(data: &Dataset) -> [Option<&ndarray::Array1<f64>>; 3] {
     [data.offset.as_ref(), data.event.as_ref(), data.y.as_ref()]
+}
+
+/// What stands beside a row of `data`, for every column that rows of `like` have: a row without has no offset, and was observed.
+fn beside_as(like: &Dataset, data: &Dataset, i: usize) -> impl Iterator<Item = f64> {
+    let all = beside(data).into_iter().zip([0.0, 1.0, f64::NAN]);
+    let there = all.zip(beside(like)).filter(|(_, column)| column.is_some());
+    there.map(move |((column, otherwise), _)| column.map_or(otherwise, |column| column[i]))
 }
 
 /// A row of data, its response last.

@@ -124,10 +124,12 @@ impl Formula {
         (raw, forced)
     }
 
-    /// The columns of the design, given the levels of each column of text in alphabetical order, with their codes.
+    /// The columns of the design, given the levels of each column of text in alphabetical order, with their codes. `.` stands for those of the
+    /// covariates that no term names.
     pub fn design(
         &self,
         table: &Table,
+        covariates: &[usize],
         levels: &dyn Fn(usize) -> Vec<(String, usize)>,
     ) -> Result<Vec<DesignColumn>, Fault> {
         let mut design = Vec::new();
@@ -158,7 +160,7 @@ impl Formula {
         }
         if self.rest {
             let named: Vec<&str> = self.factors.iter().chain(&self.response).map(Factor::column).collect();
-            for j in (0..table.width()).filter(|&j| !named.contains(&table.names[j].as_str())) {
+            for &j in covariates.iter().filter(|&&j| !named.contains(&table.names[j].as_str())) {
                 let first = table.kinds[j] != Kind::Number && std::mem::take(&mut whole);
                 design.extend(choices(table, j, &levels(j), None, !first));
             }
@@ -540,7 +542,8 @@ mod tests {
             Kind::Number => Vec::new(),
             Kind::Levels(levels) => levels.names().iter().cloned().zip(0..).collect(),
         };
-        let columns = |text: &str| Formula::new(text).unwrap().design(&table, &levels).map(|made| made.len());
+        let columns =
+            |text: &str| Formula::new(text).unwrap().design(&table, &[], &levels).map(|made| made.len());
         assert_eq!(columns("y ~ a:b:c - 1"), Ok(64_000));
         let fault = columns("y ~ a:b + a:b:c:d").unwrap_err();
         assert_eq!((fault.span, fault.message.contains("more than 1048576 columns")), (16..17, true));

@@ -667,7 +667,7 @@ impl Layout {
             Kind::Number => Vec::new(),
             Kind::Levels(levels) => sorted_levels(table, kept, j, levels),
         };
-        for column in formula.design(table, &levels).unwrap_or_default() {
+        for column in formula.design(table, &self.chosen.covariates, &levels).unwrap_or_default() {
             let mut parts = column.parts.into_iter();
             let first = parts.next().expect("a column is made of something");
             self.sources.push(Source { first, more: parts.collect() });
@@ -782,7 +782,8 @@ pub fn layout_fault(table: &Table, recipe: &Recipe) -> Option<Fault> {
         Kind::Number => Vec::new(),
         Kind::Levels(levels) => levels.names().iter().cloned().zip(0..).collect(),
     };
-    formula.design(table, &levels).err()
+    let all: Vec<usize> = (0..table.width()).collect();
+    formula.design(table, &all, &levels).err()
 }
 
 /// The test table with the level codes of the training table.

@@ -169,9 +169,12 @@ fn experiment(run: &Path, round: usize) -> Result<Experiment> {
 
 /// The model of an experiment, made of no rows: its parameters and densities do not depend on them.
 fn model(experiment: &Experiment, columns: Vec<String>, preparation: &Preparation) -> Result<Box<dyn Model>> {
+    // Some models are made another way where rows have an offset.
+    let has_offset = preparation.offset.is_some() || preparation.exposure.is_some();
     let none = Dataset::new(Array2::zeros((0, columns.len())), Some(Array1::zeros(0)), columns)
         .with_classes(preparation.classes.clone())
-        .with_response_names(preparation.response_names());
+        .with_response_names(preparation.response_names())
+        .with_offset(has_offset.then(|| Array1::zeros(0)));
     let context = Context { train: &none, alpha: 0.0, mass: 1.0, optimiser: &experiment.optimiser };
     experiment.model.build(&context).map_err(|complaints| {
         let (key, why) = &complaints[0];

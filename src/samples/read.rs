@@ -125,10 +125,11 @@ impl Samples {
         names.iter().map(find).collect()
     }
 
-    /// Where these parameters stand among those of the file.
+    /// Where these parameters stand among those of the file, which may call them with brackets.
     fn places(&self, names: &[String]) -> Result<Vec<usize>> {
+        let place = |name: &String| self.parameters().iter().position(|n| n == name);
         let find = |name: &String| {
-            let place = self.parameters().iter().position(|n| n == name);
+            let place = place(name).or_else(|| place(&NameStyle::Bracket.apply(name)));
             place.ok_or_else(|| Error::input(format!("the draws have no parameter {}", printable(name))))
         };
         names.iter().map(find).collect()

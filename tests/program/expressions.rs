@@ -228,6 +228,41 @@ fn a_formula_is_the_columns_it_stands_for() {
     assert_eq!(a.lines().skip(1).collect::<Vec<_>>(), b.lines().skip(1).collect::<Vec<_>>());
 }
 
+/// `.` is every column that has no part of its own to play.
+#[test]
+fn all_other_columns_are_those_without_a_role() {
+    let place = Place::new();
+    let cells = |i: usize| {
+        format!(
+            "{},{},{},{},{},{}\n",
+            i % 2,
+            i * 7 % 11,
+            i * 5 % 13,
+            1 + i % 3,
+            i / 4,
+            ["train", "test"][i / 20]
+        )
+    };
+    place.write(
+        "d.csv",
+        "out,age,hours,extra,group,part\n".to_owned() + &(0..24).map(cells).collect::<String>(),
+    );
+    for (roles, names) in [
+        ("", "beta.age,beta.hours,beta.extra,beta.group,beta.part_train,intercept"),
+        (
+            "offset = \"extra\"\ncluster = \"group\"\nsplit = { column = \"part\" }\n",
+            "beta.age,beta.hours,intercept",
+        ),
+        ("weight = \"extra\"\nstratify = \"part\"\n", "beta.age,beta.hours,beta.group,intercept"),
+    ] {
+        place.write("x.toml", format!("{LOGISTIC}categorical = \"auto\"\nformula = \"out ~ .\"\n{roles}"));
+        place.ok(&["check", "x.toml"]);
+        place.ok(&["run", "x.toml", "--out", "x", "--force", "--quiet"]);
+        let header = place.read("x/samples.csv").lines().next().unwrap().to_owned();
+        assert!(header.ends_with(&format!("__,{names}")), "{header}");
+    }
+}
+
 /// The same by hand.
 fn wide(rows: &str) -> String {
     let mut out = "age,age2,region_east,region_south,out\n".to_owned();

@@ -63,8 +63,13 @@ fn near(found: f64, expected: f64) -> bool {
 /// LPPD, MSE and accuracy by the predictions of the held-out rows are those of the report.
 #[test]
 fn predictions_of_held_out_rows_are_what_the_report_scored() {
-    for (model, target, name) in [("logistic", "y", "probability"), ("poisson", "count", "mean")] {
-        let place = place(model, target, "");
+    for (model, target, name, more) in [
+        ("logistic", "y", "probability", ""),
+        ("logistic", "y", "probability", "offset = \"count\""),
+        ("poisson", "count", "mean", ""),
+        ("poisson", "count", "mean", "offset = \"y\""),
+    ] {
+        let place = place(model, target, more);
         let told = place.ok(&["predict", "runs/t", "test.csv"]).stdout;
         let report = place.read("runs/t/report.csv");
         let y = column(&place.read("test.csv"), target);
