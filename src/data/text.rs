@@ -445,7 +445,8 @@ impl Builder {
 
     /// Whether there is no room for another row.
     fn is_full(&mut self) -> bool {
-        !self.has_room(self.table.width())
+        let width = self.table.width();
+        !self.has_room(0) || self.table.cells.try_reserve(width).is_err()
     }
 
     /// What has been read fills the memory, and there is more.
@@ -726,7 +727,7 @@ mod tests {
         let rules = Rules::default();
         let mut reader =
             Reader::new(Lines::new(&b"a,b\n1,2\n3,4\n5,6\n"[..]), "t.csv", &rules, Separator::Byte(b','));
-        reader.builder.room = 3;
+        (reader.builder.room, reader.builder.may_move) = (3, false);
         let error = reader.read().unwrap_err().to_string();
         assert!(error.starts_with("t.csv:3: 2 rows x 2 columns are all that fits"), "{error}");
     }

@@ -187,7 +187,7 @@ mod tests {
         same(read(&file[..], "f", &of("zip")), text::read(text.as_bytes(), "f", &of("zip")));
         let error = read(&file[..], "f", &of("x")).unwrap_err().to_string();
         assert!(error.contains("--text x"), "{error}");
-        let marker = Rules { missing: vec!["1.5000".into()], ..Rules::default() };
+        let marker = Rules { missing: vec!["800.0000".into()], ..Rules::default() };
         assert!(read(&file[..], "f", &marker).unwrap_err().to_string().contains("--text x"));
         let kept = Conversion { rows: 3000, texts: vec!["x".into()], ..Conversion::default() };
         let file = converted(&text, &kept);

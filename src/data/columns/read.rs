@@ -9,8 +9,8 @@ use super::*;
 use crate::config::printable;
 use crate::error::{Error, Result};
 
-/// A block is not longer than this.
-const LONGEST: u64 = 1 << 34;
+/// A block is not longer than this: it ends with the line that makes its texts 64 MiB or more, and no line has more than that.
+const LONGEST: u64 = 1 << 28;
 
 /// What was read of a column.
 #[derive(Default)]
@@ -90,8 +90,8 @@ fn add(
     let texts: Vec<bool> = (0..places.len()).map(is_text).collect();
     let mut row = vec![0.0; places.len()];
     for i in 0..rows {
-        for (j, (&place, cells)) in places.iter().zip(cells).enumerate() {
-            let column = &mut columns[place];
+        for (j, &place) in places.iter().enumerate() {
+            let (column, cells) = (&mut columns[place], &cells[place]);
             let (text, value) = match cells {
                 Cells::Numbers(values, _) if !values[i].is_nan() => {
                     if !texts[j] && !markers.contains(&values[i]) {

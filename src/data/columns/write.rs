@@ -11,8 +11,9 @@ use crate::error::{Error, Result};
 
 /// Of a column with more texts than this that are numbers, numbers are kept and not how they were written.
 const MOST_TEXTS: usize = 4096;
-/// Cells of a block.
+/// Cells of a block, and bytes of their texts beyond which it ends.
 const BLOCK: usize = 1 << 20;
+const MOST_BYTES: usize = 1 << 26;
 
 /// How to read the text, and what to keep of it.
 #[derive(Clone, Debug)]
@@ -181,7 +182,7 @@ pub fn convert(
     let mut blocks = Blocks { out, last: first_seal() };
     let (mut columns, mut all, mut rows): (Vec<Column>, u64, u32) = (Vec::new(), 0, 0);
     let mut content = Vec::new();
-    let mut most = 0;
+    let (mut most, mut bytes) = (0, 0);
     while let Some((place, record)) = records.next().map_err(|fault| fault.in_file(file))? {
         if let (Some(blank), None) = (place.blank, conversion.comment) {
             return Err(wrong(format!(":{blank}: blank line")));
@@ -208,7 +209,9 @@ pub fn convert(
             column.add(cell, conversion.comma).ok_or_else(too_many)?;
         }
         (rows, all) = (rows + 1, all + 1);
-        if rows as usize == most {
+        bytes += record.iter().map(<[u8]>::len).sum::<usize>();
+        if rows as usize == most || bytes >= MOST_BYTES {
+            bytes = 0;
             rows_into(&mut blocks, &mut columns, &mut content, std::mem::take(&mut rows))?;
         }
     }
