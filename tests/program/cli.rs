@@ -158,6 +158,21 @@ fn every_file_that_went_in_is_in_the_manifest() {
     assert_eq!(inputs("j"), ["d.csv", "h.csv", "runs/i/samples.csv"]);
 }
 
+#[test]
+fn draws_are_starts_whatever_style_their_names_have() {
+    let place = Place::new();
+    let first = toy(&place, "dots", &["sampler.B=20", "sampler.R=2"], &[]);
+    let second = toy(&place, "brackets", &["sampler.B=20", "sampler.R=2"], &["--names", "bracket"]);
+    assert!(first.contains(",mu.1.1,") && second.contains(",\"mu[1,1]\","), "{second}");
+    let fixed = config("gmm_toy_fi.toml");
+    let from = |run: &str| {
+        let init = format!("sampler.fixed_init={{ run = {{ path = \"{run}\" }} }}");
+        place.ok(&["run", &fixed, "--set", "sampler.B=20", "--set", &init, "--out", "next", "--force"]);
+        place.read("next/samples.csv")
+    };
+    assert_eq!(from("dots"), from("brackets"));
+}
+
 /// A start for two components in one column.
 const START: &str = "pi.1,pi.2,mu.1.1,mu.2.1,sigma2.1.1,sigma2.2.1\n0.5,0.5,0,3,1,1\n";
 

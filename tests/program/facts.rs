@@ -179,6 +179,23 @@ fn draws_can_be_made_again_from_an_export() {
 }
 
 #[test]
+fn exported_pseudo_samples_have_a_cell_for_every_column() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{},{}\n", 1 + i * 7 % 11, i * 5 % 13, u8::from(i % 4 > 0));
+    place.write("d.csv", "time,x,seen\n".to_owned() + &(0..30).map(row).collect::<String>());
+    let text = "name = \"e\"\nseed = 1\ndata = { train = \"d.csv\", target = \"time\", event = \"seen\" }\n\
+                model.exponential.penalty = \"ridge\"\nsampler.B = 3\n\
+                prior = { alpha = 2.0, T = 5, base = { response = { gamma = [2.0, 1.0], covariates = \"empirical\" } } }\n";
+    place.write("e.toml", text);
+    place.ok(&["export", "e.toml", "--draws", "2", "--out", "x"]);
+    let (header, pseudo) = table(&place, "x/pseudo.csv");
+    assert_eq!(header, ["draw", "weight", "x", "event__", "response__"]);
+    assert_eq!(pseudo.len(), 10);
+    // Whoever is not there was observed to the end.
+    assert!(pseudo.iter().all(|row| row.len() == 5 && row[3] == 1.0 && row[4] > 0.0), "{pseudo:?}");
+}
+
+#[test]
 fn an_export_has_both_parts_of_the_data_and_every_start() {
     let place = mixed();
     place.ok(&["export", "x.toml", "--out", "one"]);
