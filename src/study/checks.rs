@@ -369,8 +369,13 @@ fn path_problems(path: &PathConfig, experiment: &Experiment, say: &mut impl FnMu
         _ => {}
     }
     let table = path.parameter.split('.').next().unwrap_or_default();
-    if matches!(table, "path" | "name" | "repeats" | "output") {
-        say("path.parameter", format!("`{table}` cannot be varied along a path"));
+    // Folds stand where repeats do, in every setting alike.
+    let fixed = match within_folds(&path.parameter) {
+        true => Some("evaluate.folds"),
+        false => Some(table).filter(|table| matches!(*table, "path" | "name" | "repeats" | "output")),
+    };
+    if let Some(fixed) = fixed {
+        say("path.parameter", format!("`{fixed}` cannot be varied along a path"));
     }
     if path.warm {
         warm_problems(path, experiment, say);
@@ -385,6 +390,10 @@ fn path_problems(path: &PathConfig, experiment: &Experiment, say: &mut impl FnMu
         }
         seen.push(name);
     }
+}
+
+fn within_folds(key: &str) -> bool {
+    key.strip_prefix("evaluate.folds").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Why searches cannot begin at the minima of the setting before.

@@ -159,6 +159,12 @@ fn a_wrong_path_is_pointed_at() {
     let cases = [
         ("student_t.b\"", "student_t.c\"", 2, "unknown key"),
         ("\"model.logistic.penalty.student_t.b\"", "\"path.near_zero\"", 2, "cannot be varied"),
+        (
+            "\"model.logistic.penalty.student_t.b\"",
+            "\"evaluate.folds\"",
+            2,
+            "`evaluate.folds` cannot be varied",
+        ),
         ("\"model.logistic.penalty.student_t.b\"", "\"a b\"", 2, "path.parameter"),
         ("first = 1.0", "first = -1.0", 2, "student_t.b"),
         ("geometric = { first = 1.0, ratio = 0.5, count = 4 }", "values = [1.0, 0.0]", 2, "student_t.b"),
