@@ -111,7 +111,7 @@ pub struct Table {
     pub header: Header,
     pub places: Vec<usize>,
     /// Where the rows stood in the table that they are some of; empty if it is the whole.
-    pub(super) origin: Vec<usize>,
+    pub(crate) origin: Vec<usize>,
 }
 
 impl Table {
