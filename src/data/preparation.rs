@@ -53,7 +53,7 @@ pub struct Preparation {
 #[serde(untagged)]
 pub enum Preparations {
     Groups(GroupPreparations),
-    One(Preparation),
+    One(Box<Preparation>),
 }
 
 /// The preparations of groups of rows.

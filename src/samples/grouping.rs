@@ -174,7 +174,7 @@ impl Samples {
             fits = 8 * cells.len() <= IN_MEMORY;
             fits
         })?;
-        Ok(fits.then(|| Loaded { cells, width: self.columns.len() }))
+        Ok(fits.then_some(Loaded { cells, width: self.columns.len() }))
     }
 
     /// What draws of the same repeat and number differ by, where both groups have them: groups are independent of each other, and so any pairing

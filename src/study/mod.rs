@@ -488,7 +488,7 @@ impl Study {
     /// How new rows are prepared like the training rows of every round.
     pub fn preparations(&self) -> Result<Preparations> {
         let own = self.preparation()?;
-        let Some(by) = self.by() else { return Ok(Preparations::One(own)) };
+        let Some(by) = self.by() else { return Ok(Preparations::One(Box::new(own))) };
         let names = self.groups().into_iter().map(str::to_owned).collect();
         let mut all = vec![own];
         if !self.experiment.data.prepares_overall() {
