@@ -28,6 +28,7 @@ fn stream<T: Send>(
         scheme: &scheme,
         seed: Seed(1),
         subsample: None,
+        before: None,
     };
     posterior_bootstrap(&plan, 0..count, &crate::support::pool(threads), cancel, per_draw, sink)
 }

@@ -148,7 +148,7 @@ pub fn bootstrap(
     range: std::ops::Range<u64>,
     threads: usize,
 ) -> Vec<Draw> {
-    let plan = Plan { model, prior, data, scheme, seed: Seed(seed), subsample: None };
+    let plan = Plan { model, prior, data, scheme, seed: Seed(seed), subsample: None, before: None };
     let mut draws = Vec::new();
     posterior_bootstrap(
         &plan,
