@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
             return Ok(None);
         }
         let mut trail = self.trail();
-        let wanted = BTreeMap::from([(round - 1, vec![draw..draw + 1])]);
+        let wanted = BTreeMap::from([(round - 1, std::iter::once(draw..draw + 1).collect())]);
         self.again(&wanted)?.values().flatten().for_each(|row| trail.made.add(row));
         trail.turn(1);
         Ok(Some(trail.into_before()))
