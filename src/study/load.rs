@@ -10,7 +10,7 @@ use crate::data::columns::ENDING;
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::{MadeColumn, Preparation, ReadColumn};
-use crate::data::prepare::{self, Frame, Notes, Recipe};
+use crate::data::prepare::{self, Frame, Notes, Recipe, StandardiseBy};
 use crate::data::shape::{Shape, ShapeFault};
 use crate::data::split::{deal, split, split_clusters};
 use crate::data::table::Table;
@@ -50,7 +50,7 @@ pub struct Sources {
     pub inputs: Vec<Input>,
     pub notes: Notes,
     /// Historical rows for an empirical base measure.
-    pub history: Option<Arc<Dataset>>,
+    history: History,
     data: Source,
     recipe: Recipe,
     /// Columns of the training file, where it has no line of names.
@@ -80,6 +80,17 @@ enum Source {
     Resampled(Box<Frame>, Option<Box<Frame>>),
     /// The same in each repeat.
     Fixed(Rows, Box<Preparation>),
+}
+
+/// Historical rows: they are prepared as new rows are, by the training rows.
+#[derive(Default)]
+enum History {
+    #[default]
+    None,
+    /// The same in each repeat.
+    Fixed(Arc<Dataset>),
+    /// Prepared anew by the training rows of each repeat.
+    Frame(Box<Frame>),
 }
 
 impl Sources {
@@ -134,6 +145,9 @@ impl Sources {
             design.map_or(Ok(()), |fault| Err(in_formula(fault)))?;
             let (train, test, notes) = prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
             sources.notes = notes;
+            let history =
+                historical(experiment).map(|file| sources.read_history(file, &train, config, search));
+            let mut history = history.transpose()?;
             if let (Some(folds), Some(given)) = (train.folds(), config.split.as_ref().and_then(|s| s.given()))
             {
                 check_folds(folds, given, experiment.repeats.get()).map_err(in_files)?;
@@ -166,33 +180,91 @@ impl Sources {
                         Some(_) => sources.preparation_of(&train.clone().head(cut)),
                         None => sources.preparation_of(&train),
                     };
+                    let by = history.is_some().then(|| train.clone().head(those_there_were(config)));
                     let test = test.map(|t| t.head(config.test_rows));
-                    let rows = sources.finish(train, test, config.rows, config);
-                    Source::Fixed(rows.map_err(in_files)?, Box::new(preparation))
+                    let rows = sources.finish(train, test, config.rows, config).map_err(in_files)?;
+                    if let (Some(by), Some(history)) = (by, history.take()) {
+                        let rows = sources.finished_history(by, history, experiment)?;
+                        sources.history = History::Fixed(rows);
+                    }
+                    Source::Fixed(rows, Box::new(preparation))
                 }
             };
+            if let Some(history) = history {
+                sources.history = History::Frame(Box::new(history));
+            }
         }
-        if let Some(BaseConfig::Empirical(base)) = experiment.prior.as_ref().and_then(|p| p.base.as_ref()) {
-            let file = &base.file;
-            // The columns of the data, whatever their order here.
-            let columns = sources.columns().map(<[String]>::to_vec);
-            let shape = Shape::default();
-            let rules = Rules { columns: columns.clone(), ..rules(config, &sources.recipe, &shape, None) };
-            let table = sources.read_file(file, &rules, config, search)?;
-            let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
-            // Historical rows count by their weights if they have them; clusters and strata are of the data only.
-            let weight = sources.recipe.design.weight.clone().filter(|w| table.names.contains(w));
-            let recipe = Recipe {
-                columns: columns.or(sources.recipe.columns.clone()),
-                design: DesignColumns { weight, ..DesignColumns::default() },
-                fold: None,
-                ..sources.recipe.clone()
-            };
-            let (frame, _, notes) = prepare::frames(table, None, &recipe).map_err(in_file)?;
-            sources.notes.base = Some(Box::new(notes));
-            sources.history = Some(Arc::new(prepare::finish(frame, None, &recipe).map_err(in_file)?.0));
+        if let (Some(file), None) = (historical(experiment), &config.train) {
+            sources.read_plain_history(file, config, search)?;
         }
         Ok(sources)
+    }
+
+    /// Historical rows beside training rows, whose columns they have: those that expressions make of theirs, dummies of the same levels.
+    fn read_history(
+        &mut self,
+        file: &str,
+        train: &Frame,
+        config: &DataConfig,
+        search: &SearchPath,
+    ) -> Result<Frame> {
+        let mut rules = rules(config, &self.recipe, &self.shape, None);
+        // What the data do not use may be anything.
+        let of_file = || train.inputs().filter(|name| !self.shape.makes(name)).cloned().collect();
+        rules.columns.get_or_insert_with(of_file);
+        let table = self.read_file(file, &rules, config, search)?;
+        let in_file = |why: String| Error::input(format!("{}: {why}", printable(file)));
+        let shaped = self.shaped(table);
+        let table = shaped.map_err(|(key, fault)| in_file(format!("`data.{key}`: {fault}")))?;
+        let (frame, notes) = train.beside(table).map_err(|e| in_file(e.to_string()))?;
+        self.notes.base = Some(Box::new(notes));
+        Ok(frame)
+    }
+
+    /// Historical rows beside rows that are simulated, and so not prepared: they are as they are written.
+    fn read_plain_history(&mut self, file: &str, config: &DataConfig, search: &SearchPath) -> Result<()> {
+        let rules = rules(config, &self.recipe, &Shape::default(), None);
+        let table = self.read_file(file, &rules, config, search)?;
+        let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
+        let (frame, _, notes) = prepare::frames(table, None, &self.recipe).map_err(in_file)?;
+        self.notes.base = Some(Box::new(notes));
+        let rows = prepare::finish(frame, None, &self.recipe).map_err(in_file)?.0;
+        self.history = History::Fixed(Arc::new(rows));
+        Ok(())
+    }
+
+    /// By the training rows, whatever standardises test rows.
+    fn finished_history(&self, by: Frame, history: Frame, experiment: &Experiment) -> Result<Arc<Dataset>> {
+        let recipe = Recipe { standardise_by: StandardiseBy::Train, ..self.recipe.clone() };
+        let file = historical(experiment).unwrap_or_default();
+        let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
+        let (_, rows) = prepare::finish(by, Some(history), &recipe).map_err(in_file)?;
+        Ok(Arc::new(rows.unwrap_or_default()))
+    }
+
+    /// Historical rows as the training rows of this round prepare them.
+    pub fn history(&self, experiment: &Experiment, part: Part) -> Result<Option<Arc<Dataset>>> {
+        let history = match &self.history {
+            History::None => return Ok(None),
+            History::Fixed(rows) => return Ok(Some(rows.clone())),
+            History::Frame(history) => history.as_ref().clone(),
+        };
+        let config = &experiment.data;
+        let by = self.training_frame(config, those_there_were(config), part);
+        let by = by.expect("rows of files are split or drawn");
+        self.finished_history(by, history, experiment).map(Some)
+    }
+
+    /// The training rows of a round before they are prepared, where rounds differ.
+    fn training_frame(&self, config: &DataConfig, rows: Option<usize>, part: Part) -> Option<Frame> {
+        match &self.data {
+            Source::Simulated | Source::Fixed(..) => None,
+            Source::Split(frame) => {
+                let (train, _) = parts(frame, config, part);
+                Some(frame.split(&train, &[]).0.head(rows))
+            }
+            Source::Resampled(frame, _) => Some(frame.split(&resampled(frame, config, part.seed), &[]).0),
+        }
     }
 
     /// Of a column of text that only an expression reads, and does not hold against a text.
@@ -309,15 +381,6 @@ impl Sources {
         matches!(self.data, Source::Split(_) | Source::Resampled(..))
     }
 
-    /// Names of the columns that the files became.
-    fn columns(&self) -> Option<&[String]> {
-        match &self.data {
-            Source::Simulated => None,
-            Source::Split(frame) | Source::Resampled(frame, _) => Some(frame.columns()),
-            Source::Fixed(rows, _) => Some(&rows.train.columns),
-        }
-    }
-
     /// Prepares the first `rows` training rows, and the test rows by them.
     fn finish(
         &self,
@@ -366,13 +429,7 @@ impl Sources {
         match &self.data {
             Source::Simulated => None,
             Source::Fixed(_, preparation) => Some(preparation.as_ref().clone()),
-            Source::Split(frame) => {
-                let (train, _) = parts(frame, config, part);
-                Some(self.preparation_of(&frame.split(&train, &[]).0.head(config.rows)))
-            }
-            Source::Resampled(frame, _) => {
-                Some(self.preparation_of(&frame.split(&resampled(frame, config, part.seed), &[]).0))
-            }
+            _ => self.training_frame(config, config.rows, part).map(|train| self.preparation_of(&train)),
         }
     }
 
@@ -549,6 +606,19 @@ fn split_as_given(folds: &[String], given: &GivenSplit, seed: Seed) -> (Vec<usiz
     let names = fold_names(folds);
     let held_out = given.held_out.as_ref().unwrap_or(names[(seed.0 % names.len() as u64) as usize]);
     (0..folds.len()).partition(|&i| folds[i] != *held_out)
+}
+
+/// How many training rows others are prepared by: as many as are used, or, where that is none, all that there were.
+fn those_there_were(config: &DataConfig) -> Option<usize> {
+    config.rows.filter(|&rows| rows > 0)
+}
+
+/// The file of historical rows, if there is one.
+fn historical(experiment: &Experiment) -> Option<&str> {
+    match experiment.prior.as_ref().and_then(|prior| prior.base.as_ref()) {
+        Some(BaseConfig::Empirical(base)) => Some(&base.file),
+        _ => None,
+    }
 }
 
 /// The format that a file's name suggests.
