@@ -36,7 +36,7 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// Largest absolute value; 0 for nothing.
 pub fn largest<'a>(x: impl IntoIterator<Item = &'a f64>) -> f64 {
-    x.into_iter().fold(0.0, |m, v| m.max(v.abs()))
+    x.into_iter().fold(0.0, |m: f64, v| if v.abs() > m || v.is_nan() { v.abs() } else { m })
 }
 
 /// Arithmetic mean; NaN for nothing.

@@ -259,10 +259,20 @@ struct Origin {
     /// Of every column: places of its inputs, and of the levels of dummies; it is the product of them.
     sources: Vec<Vec<(usize, Option<usize>)>>,
     target: Option<Target>,
+    /// How they were made of a table.
+    pattern: Option<Pattern>,
+}
+
+/// The table of the training rows without its rows, and what becomes of its columns.
+#[derive(Clone, Debug)]
+struct Pattern {
+    table: Table,
+    layout: Layout,
+    recipe: Recipe,
 }
 
 /// The columns of a table that are used.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Chosen {
     covariates: Vec<usize>,
     target: Option<usize>,
@@ -275,6 +285,7 @@ pub(super) struct Chosen {
 }
 
 /// How a table becomes a frame: one entry per output column.
+#[derive(Clone, Debug)]
 struct Layout {
     chosen: Chosen,
     sources: Vec<Source>,
@@ -284,6 +295,7 @@ struct Layout {
 }
 
 /// What an output column is: a source column, or a dummy of it by the code of a level; or a product of some.
+#[derive(Clone, Debug)]
 struct Source {
     first: (usize, Option<usize>),
     more: Vec<(usize, Option<usize>)>,
@@ -314,6 +326,24 @@ impl Frame {
 
     pub fn y(&self) -> Option<&Array1<f64>> {
         self.y.as_ref()
+    }
+
+    /// Rows of another table, with the columns of this one: historical rows. They count by their weights if they have any; clusters,
+    /// strata and folds are of the data only.
+    pub fn beside(&self, table: Table) -> Result<(Frame, Notes)> {
+        let Some(Pattern { table: like, layout, recipe }) = &self.origin.pattern else {
+            return Err(Error::input("the data are no table that others could be like"));
+        };
+        let weight = layout.chosen.design.weight.filter(|&j| table.names.contains(&like.names[j]));
+        let table = align(like, without_others(table, like), layout, recipe, "historical rows")?;
+        let design = DesignColumns { weight, ..DesignColumns::default() };
+        let chosen = Chosen { fold: None, by: None, design, ..layout.chosen.clone() };
+        let layout = &Layout { chosen, ..layout.clone() };
+        let mut notes = Notes::default();
+        let kept = layout.chosen.kept(&table, recipe, &mut notes)?;
+        let design = layout.chosen.design(&table, &kept)?;
+        let place = table.cells.place();
+        Ok((Frame { design, ..frame(table, &kept, layout, place, recipe)? }, notes))
     }
 
     /// What each row says of how rows are split.
@@ -375,6 +405,12 @@ impl Frame {
     }
 }
 
+/// Names of the columns of a table that covariates are made of.
+pub fn inputs(table: &Table, recipe: &Recipe) -> Result<Vec<String>> {
+    let chosen = Chosen::new(table, recipe)?;
+    Ok(chosen.covariates.iter().map(|&j| table.names[j].clone()).collect())
+}
+
 /// Tables of one data set into frames with the same columns: the training table, and the test table if it is apart.
 pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Frame, Option<Frame>, Notes)> {
     let chosen = Chosen::new(&train, recipe)?;
@@ -390,7 +426,7 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
     if wider == Place::Memory {
         layout.fits(kept.len() + rows, room)?;
     }
-    let test = test.map(|t| align(&train, t, &layout, recipe)).transpose()?;
+    let test = test.map(|t| align(&train, t, &layout, recipe, "test data")).transpose()?;
     let test = test
         .map(|t| {
             let kept = layout.chosen.of_test_rows().kept(&t, recipe, &mut notes)?;
@@ -398,7 +434,8 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
         })
         .transpose()?;
     let design = layout.chosen.design(&train, &kept)?;
-    let origin = Arc::new(layout.origin(&train, recipe));
+    let pattern = Pattern { table: train.empty(), layout: layout.clone(), recipe: recipe.clone() };
+    let origin = Arc::new(Origin { pattern: Some(pattern), ..layout.origin(&train, recipe) });
     let train = Frame { design, origin, ..frame(train, &kept, &layout, wider, recipe)? };
     (notes.levels, notes.columns) = (layout.levels, layout.columns);
     Ok((train, test, notes))
@@ -706,7 +743,7 @@ impl Layout {
             signs: has_signs(&table.kinds[t], recipe),
             strip: String::new(),
         });
-        Origin { inputs, sources, target }
+        Origin { inputs, sources, target, pattern: None }
     }
 
     /// That the columns which are asked for become any.
@@ -786,20 +823,18 @@ pub fn layout_fault(table: &Table, recipe: &Recipe) -> Option<Fault> {
     formula.design(table, &all, &levels).err()
 }
 
-/// The test table with the level codes of the training table.
-fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result<Table> {
-    let mut both = Table::new(train.header.clone(), train.places.clone());
-    both.kinds.clone_from(&train.kinds);
-    let test = padded(test, train, &layout.chosen.design);
-    both = both.numbered_as(&test);
-    both.append(test, "the test data")?;
+/// Another table, of `whose` rows, with the level codes of the training table.
+fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe, whose: &str) -> Result<Table> {
+    let test = padded(test, train, &layout.chosen);
+    let mut both = train.empty().numbered_as(&test);
+    both.append(test, &format!("the {whose}"))?;
     if recipe.unseen == Unseen::Error {
         for &j in &layout.chosen.covariates {
             if let (Kind::Levels(old), Kind::Levels(new)) = (&train.kinds[j], &both.kinds[j])
                 && let Some(level) = new.names().get(old.names().len())
             {
                 return Err(Error::input(format!(
-                    "level \"{}\" of column \"{}\" occurs only in the test data; `data.unseen = \"zero\"` allows that",
+                    "level \"{}\" of column \"{}\" occurs only in the {whose}; `data.unseen = \"zero\"` allows that",
                     printable(level),
                     printable(&train.names[j])
                 )));
@@ -809,10 +844,17 @@ fn align(train: &Table, test: Table, layout: &Layout, recipe: &Recipe) -> Result
     Ok(both)
 }
 
-/// The test table, with a missing cell where it lacks a column of the design.
-fn padded(test: Table, train: &Table, design: &DesignColumns<usize>) -> Table {
-    let absent: Vec<usize> =
-        design.keys().map(|(_, j)| *j).filter(|&j| !test.names.contains(&train.names[j])).collect();
+/// Without the columns that the training table has not.
+fn without_others(mut table: Table, train: &Table) -> Table {
+    let others = table.names.iter().filter(|name| !train.names.contains(name)).cloned().collect::<Vec<_>>();
+    others.iter().for_each(|name| table.remove(name));
+    table
+}
+
+/// Another table, with a missing cell where it lacks a column of the design, or one that says how rows are split.
+fn padded(test: Table, train: &Table, chosen: &Chosen) -> Table {
+    let own = chosen.design.keys().map(|(_, j)| *j).chain(chosen.fold).chain(chosen.by);
+    let absent: Vec<usize> = own.filter(|&j| !test.names.contains(&train.names[j])).collect();
     if absent.is_empty() {
         return test;
     }
@@ -942,7 +984,7 @@ fn has_signs(kind: &Kind, recipe: &Recipe) -> bool {
 
 /// How [`finish`] makes columns of these training rows, and how their frame was made.
 pub fn preparation(train: &Frame, recipe: &Recipe, scales: Option<&Scales>) -> Preparation {
-    let Origin { inputs, sources, target } = train.origin.as_ref();
+    let Origin { inputs, sources, target, .. } = train.origin.as_ref();
     let column = |(j, scale): (usize, &Scale)| {
         let mut parts = sources[j].iter().copied();
         let (input, level) = parts.next().expect("a column is made of something");

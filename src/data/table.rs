@@ -122,6 +122,12 @@ impl Table {
         Table { names, kinds: vec![Kind::Number; places.len()], header, places, ..Table::default() }
     }
 
+    /// The same columns without a row.
+    pub fn empty(&self) -> Table {
+        let (header, places) = (self.header.clone(), self.places.clone());
+        Table { names: self.names.clone(), kinds: self.kinds.clone(), header, places, ..Table::default() }
+    }
+
     /// With its cells there; before there are any.
     pub fn placed(self, place: Place) -> Table {
         Table { cells: Buffer::new(place), ..self }

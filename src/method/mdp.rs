@@ -18,7 +18,7 @@ use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::init::Init;
-use crate::model::{Model, Response};
+use crate::model::{Model, Sampled};
 use crate::process::{BaseMeasure, Prior, Pseudo, Truncation};
 use crate::report::{ChainReport, ChainSum};
 use crate::rng::Rng;
@@ -133,9 +133,14 @@ impl Inference for MdpNpl {
             let message = "\"mdp-npl\" needs `prior.alpha` above 0: the weight of the model in rows of data";
             return Err(case.problem("prior", message));
         };
-        // The covariates of a regression are the training rows; binary responses are finitely many.
-        let finite = case.model.response() == Some(Response::Binary);
-        let truncation = case.truncation(config, finite, case.train)?;
+        let Some(sampled) = case.model.sampled() else {
+            let message = format!(
+                "\"mdp-npl\" draws rows from the model at draws from its posterior, and rows of {} cannot be drawn",
+                case.experiment.model.table()
+            );
+            return Err(case.problem("method", message));
+        };
+        let truncation = case.truncation(config, sampled == Sampled::Finite, case.train)?;
         let centre = match centre(case.experiment) {
             CentreConfig::Nuts => {
                 case.posterior()?;
@@ -277,7 +282,7 @@ struct Centred {
 
 impl Centred {
     fn at(&self, draw: usize) -> Box<dyn BaseMeasure> {
-        self.model.sampling(&self.draws[draw], &self.rows).expect("a likelihood: checked with the study")
+        self.model.sampling(&self.draws[draw], &self.rows).expect("rows can be drawn: checked with the study")
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::em::{Em, Expectation};
 use super::gmm::component;
-use super::{Block, Components, Context, Joint, Model, Response, Support};
+use super::{Block, Components, Context, Joint, Model, Response, Sampled, Support};
 use crate::config::{Complaint, Count, OpenUnit, Positive, brief, complaint, printable};
 use crate::data::Dataset;
 use crate::kernel::Level;
@@ -288,6 +288,10 @@ impl Model for BernoulliMixture {
         let missing = "is missing: conventional Bayes needs a prior on θ; an empty table is a flat one";
         let prior = self.prior.as_ref().ok_or_else(|| complaint("prior", missing))?;
         Ok(Box::new(BernoulliJoint { model: self, prior, data, empirical: Measure::empirical(data) }))
+    }
+
+    fn sampled(&self) -> Option<Sampled> {
+        Some(Sampled::Endless)
     }
 
     fn sampling(&self, theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {

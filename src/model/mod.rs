@@ -477,11 +477,24 @@ pub trait Model: Send + Sync {
         Err(complaint("", "is a loss without a likelihood, and conventional Bayes needs one"))
     }
 
+    /// What [`Model::sampling`] makes, if it makes any.
+    fn sampled(&self) -> Option<Sampled> {
+        None
+    }
+
     /// f_θ as a measure to draw pseudo-samples from, covariates from the rows of `data`; `None` if the loss is not a
-    /// likelihood.
+    /// likelihood, or rows of it cannot be drawn.
     fn sampling(&self, _theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
         None
     }
+}
+
+/// The support of f_θ as a base measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// Finitely many atoms of known shares, so that their weights can be exact.
+    Finite,
+    Endless,
 }
 
 /// What the expectation of the response of a model is called, if it has one.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mean::{by_location, squared_error, weighted_means};
-use super::{Block, Context, Model, Support, column_names};
+use super::{Block, Context, Model, Sampled, Support, column_names};
 use crate::config::{Complaint, Positive, complaint};
 use crate::data::Dataset;
 use crate::math::log_normal_density;
@@ -100,6 +100,10 @@ impl Model for Normal {
         let missing = "is missing: conventional Bayes needs a prior on θ, `prior.tau2`";
         let tau2 = self.tau2.ok_or_else(|| complaint("prior", missing))?;
         Ok(Box::new(LocationJoint { model: self, tau2, data }))
+    }
+
+    fn sampled(&self) -> Option<Sampled> {
+        Some(Sampled::Endless)
     }
 
     fn sampling(&self, theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {

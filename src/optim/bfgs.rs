@@ -317,17 +317,21 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
         let ascents = dots(level, &trial.gradient, &self.direction);
         let steepest = self.steepest(level, settings);
         let (mut begun, mut moved) = ([false; L], [false; L]);
+        // Of lanes without a search nothing is asked.
+        let known: [bool; L] =
+            std::array::from_fn(|l| trial.gradient.iter().all(|g| g[l].into().is_finite()));
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane else { continue };
             if lane.turn == Turn::Begin {
-                let is_finite = |g: &Line<T, L>| g[l].into().is_finite();
-                let finite = trial.values[l].is_finite() && trial.gradient.iter().all(is_finite);
+                let finite = trial.values[l].is_finite() && known[l];
                 lane.turn = if finite { Turn::Aim } else { Turn::End(Status::Failed) };
                 begun[l] = true;
                 continue;
             }
             lane.iterations += 1;
-            match lane.line.judge(trial.values[l], (settings.l1 == 0.0).then_some(ascents[l])) {
+            // Nothing can be said of a point whose gradient is not finite, whatever its value: no search goes there.
+            let value = if known[l] { trial.values[l] } else { f64::NAN };
+            match lane.line.judge(value, (settings.l1 == 0.0).then_some(ascents[l])) {
                 Verdict::Accept => {
                     (lane.turn, moved[l]) = (Turn::Aim, true);
                     lane.progress.step();

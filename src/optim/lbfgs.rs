@@ -210,8 +210,11 @@ impl Search {
             return;
         }
         self.iterations += 1;
+        // Nothing can be said of a point whose gradient is not finite, whatever its value: no search goes there.
+        let known = point.gradient.iter().all(|g| g.is_finite());
+        let value = if known { point.value } else { f64::NAN };
         let ascent = (settings.l1 == 0.0).then(|| dot(&point.gradient, &self.direction));
-        match self.line.judge(point.value, ascent) {
+        match self.line.judge(value, ascent) {
             Verdict::Accept => self.accept(point, settings),
             Verdict::TryAgain => {}
             // Forget the curvature once, then say so.

@@ -7,6 +7,7 @@ use crate::data::shape::Shape;
 use crate::experiment::{Experiment, FileFormat, FixedInitConfig, PathConfig};
 use crate::method::Method;
 use crate::model::ModelConfig;
+use crate::process::base::BaseConfig;
 use crate::samples::Format;
 
 /// All that is wrong with an experiment by itself.
@@ -30,6 +31,9 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         _ => {}
     }
     if data.simulate.is_some() {
+        // What is missing in a file of historical rows.
+        let base = experiment.prior.as_ref().and_then(|prior| prior.base.as_ref());
+        let historical = matches!(base, Some(BaseConfig::Empirical(_)));
         let keys = [
             ("data.test", data.test.is_some()),
             ("data.columns", data.columns.is_some()),
@@ -57,6 +61,12 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.missing_values", !data.missing_values.is_empty()),
             ("data.categorical", data.categorical.is_some()),
             ("data.divide", data.divide.is_some()),
+            ("data.dummies", data.dummies != Default::default()),
+            ("data.unseen", data.unseen != Default::default()),
+            ("data.missing", data.missing != Default::default() && !historical),
+            ("data.constant", data.constant != Default::default()),
+            ("data.standardise", data.standardise != Default::default()),
+            ("data.standardise_by", data.standardise_by != Default::default()),
             ("data.formula", data.formula.is_some()),
             ("data.derive", !data.derive.is_empty()),
             ("data.filter", data.filter.is_some()),

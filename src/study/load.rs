@@ -11,7 +11,7 @@ use crate::data::columns::ENDING;
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
 use crate::data::preparation::{MadeColumn, Preparation, ReadColumn};
-use crate::data::prepare::{self, Frame, Notes, Recipe, Scales};
+use crate::data::prepare::{self, Frame, Notes, Recipe, Scales, StandardiseBy};
 use crate::data::shape::{Shape, ShapeFault};
 use crate::data::split::{deal, split, split_clusters};
 use crate::data::table::Table;
@@ -53,7 +53,7 @@ pub struct Sources {
     pub inputs: Vec<Input>,
     pub notes: Notes,
     /// Historical rows for an empirical base measure.
-    pub history: Option<Arc<Dataset>>,
+    history: History,
     data: Source,
     recipe: Recipe,
     /// Columns of the training file, where it has no line of names.
@@ -87,6 +87,17 @@ enum Source {
     Resampled(Box<Frame>, Option<Box<Frame>>),
     /// The same in each repeat.
     Fixed(Rows, Box<Preparation>),
+}
+
+/// Historical rows: they are prepared as new rows are, by the training rows.
+#[derive(Default)]
+enum History {
+    #[default]
+    None,
+    /// The same in each repeat.
+    Fixed(Arc<Dataset>),
+    /// Prepared anew by the training rows of each repeat.
+    Frame(Box<Frame>),
 }
 
 impl Sources {
@@ -145,47 +156,34 @@ impl Sources {
             let in_formula = |fault: Fault| located(("formula".to_owned(), fault));
             let design = prepare::layout_fault(&train, &sources.recipe);
             design.map_or(Ok(()), |fault| Err(in_formula(fault)))?;
+            let history = match historical(experiment) {
+                Some(file) => {
+                    let inputs = prepare::inputs(&train, &sources.recipe).map_err(in_files)?;
+                    Some((file, sources.read_history(file, inputs, config, search)?))
+                }
+                None => None,
+            };
+            let history = history.as_ref().map(|(file, table)| (*file, table));
             match &config.by {
-                Some(_) => groups = sources.by_group(train, test, config, experiment).map_err(in_files)?,
+                Some(_) => {
+                    let grouped = sources.by_group(train, test, history, experiment, config);
+                    groups = grouped.map_err(in_files)?;
+                }
                 None => {
                     let (train, test, notes) =
                         prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
                     sources.notes = notes;
-                    sources.hold(train, test, config, experiment).map_err(in_files)?;
+                    sources.hold(train, test, history, experiment, config).map_err(in_files)?;
                 }
             }
         }
-        if let Some(BaseConfig::Empirical(base)) = experiment.prior.as_ref().and_then(|p| p.base.as_ref()) {
-            let file = &base.file;
-            // The columns of the data, whatever their order here.
-            let columns = groups.first().unwrap_or(&sources).columns().map(<[String]>::to_vec);
-            let shape = Shape::default();
-            let rules = Rules { columns: columns.clone(), ..rules(config, &sources.recipe, &shape, None) };
-            let table = sources.read_file(file, &rules, config, search)?;
-            let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
-            // Historical rows count by their weights if they have them; clusters and strata are of the data only.
-            let weight = sources.recipe.design.weight.clone().filter(|w| table.names.contains(w));
-            let recipe = Recipe {
-                columns: columns.or(sources.recipe.columns.clone()),
-                design: DesignColumns { weight, ..DesignColumns::default() },
-                fold: None,
-                by: None,
-                ..sources.recipe.clone()
-            };
-            let (frame, _, notes) = prepare::frames(table, None, &recipe).map_err(in_file)?;
-            sources.notes.base = Some(Box::new(notes));
-            let history = prepare::finish(frame, None, &recipe, None).map_err(in_file)?.0;
-            sources.history = Some(Arc::new(history));
+        if let (Some(file), None) = (historical(experiment), &config.train) {
+            sources.read_plain_history(file, config, search)?;
         }
         if groups.is_empty() {
             return Ok(vec![Arc::new(sources)]);
         }
-        let Sources { inputs, notes: Notes { base, .. }, history, .. } = sources;
-        let whole = |mut group: Sources| {
-            (group.inputs, group.history) = (inputs.clone(), history.clone());
-            group.notes.base.clone_from(&base);
-            Arc::new(group)
-        };
+        let whole = |group| Arc::new(Sources { inputs: sources.inputs.clone(), ..group });
         Ok(groups.into_iter().map(whole).collect())
     }
 
@@ -194,7 +192,7 @@ impl Sources {
         Sources {
             inputs: Vec::new(),
             notes: Notes::default(),
-            history: None,
+            history: History::None,
             data: Source::Simulated,
             group: Some(name.to_owned()),
             scales: None,
@@ -214,8 +212,9 @@ impl Sources {
         &self,
         train: Table,
         test: Option<Table>,
-        config: &DataConfig,
+        history: Option<(&str, &Table)>,
         experiment: &Experiment,
+        config: &DataConfig,
     ) -> Result<Vec<Sources>> {
         let grouped = Grouped::new(&train, test.as_ref(), &self.recipe)?;
         let mut groups = Vec::with_capacity(grouped.names.len());
@@ -227,11 +226,11 @@ impl Sources {
             for (name, value) in grouped.names.iter().zip(&grouped.values) {
                 let mut group = Sources { scales: Some(scales.clone()), ..self.of_group(name) };
                 let test = test.as_ref().map(|test| test.of_group(*value));
-                let held = group.hold(train.of_group(*value), test, config, experiment);
+                let held = group.hold(train.of_group(*value), test, history, experiment, config);
                 held.map_err(|error| in_group(error, name))?;
                 groups.push(group);
             }
-            groups[0].notes = notes;
+            groups[0].notes = Notes { base: groups[0].notes.base.take(), ..notes };
             return Ok(groups);
         }
         for (g, name) in grouped.names.iter().enumerate() {
@@ -240,7 +239,7 @@ impl Sources {
             let test = test.as_ref().zip(grouped.test.as_ref()).map(|(test, rows)| test.select(&rows[g]));
             let made = prepare::frames(own, test, &self.recipe).and_then(|(train, test, notes)| {
                 group.notes = notes;
-                group.hold(train, test, config, experiment)
+                group.hold(train, test, history, experiment, config)
             });
             made.map_err(|error| in_group(error, name))?;
             groups.push(group);
@@ -254,9 +253,19 @@ impl Sources {
         &mut self,
         train: Frame,
         test: Option<Frame>,
-        config: &DataConfig,
+        history: Option<(&str, &Table)>,
         experiment: &Experiment,
+        config: &DataConfig,
     ) -> Result<()> {
+        let mut history = match history {
+            Some((file, table)) => {
+                let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
+                let (frame, notes) = train.beside(table.clone()).map_err(in_file)?;
+                self.notes.base = Some(Box::new(notes));
+                Some(frame)
+            }
+            None => None,
+        };
         if let (Some(folds), Some(given)) = (train.folds(), config.split.as_ref().and_then(|s| s.given())) {
             check_folds(folds, given, experiment.repeats.get())?;
         }
@@ -288,12 +297,82 @@ impl Sources {
                     Some(_) => self.preparation_of(&train.clone().head(cut)),
                     None => self.preparation_of(&train),
                 };
+                let by = history.is_some().then(|| train.clone().head(those_there_were(config)));
                 let test = test.map(|t| t.head(config.test_rows));
                 let rows = self.finish(train, test, config.rows, config)?;
+                if let (Some(by), Some(history)) = (by, history.take()) {
+                    self.history = History::Fixed(self.finished_history(by, history, experiment)?);
+                }
                 Source::Fixed(rows, Box::new(preparation))
             }
         };
+        if let Some(history) = history {
+            self.history = History::Frame(Box::new(history));
+        }
         Ok(())
+    }
+
+    /// Historical rows with what the columns of the training rows are made of.
+    fn read_history(
+        &mut self,
+        file: &str,
+        inputs: Vec<String>,
+        config: &DataConfig,
+        search: &SearchPath,
+    ) -> Result<Table> {
+        let mut rules = rules(config, &self.recipe, &self.shape, None);
+        // What the data do not use may be anything.
+        let of_file = || inputs.into_iter().filter(|name| !self.shape.makes(name)).collect();
+        rules.columns.get_or_insert_with(of_file);
+        let table = self.read_file(file, &rules, config, search)?;
+        let in_file = |why: String| Error::input(format!("{}: {why}", printable(file)));
+        self.shaped(table).map_err(|(key, fault)| in_file(format!("`data.{key}`: {fault}")))
+    }
+
+    /// Historical rows beside rows that are simulated, and so not prepared: they are as they are written.
+    fn read_plain_history(&mut self, file: &str, config: &DataConfig, search: &SearchPath) -> Result<()> {
+        let rules = rules(config, &self.recipe, &Shape::default(), None);
+        let table = self.read_file(file, &rules, config, search)?;
+        let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
+        let (frame, _, notes) = prepare::frames(table, None, &self.recipe).map_err(in_file)?;
+        self.notes.base = Some(Box::new(notes));
+        let rows = prepare::finish(frame, None, &self.recipe, None).map_err(in_file)?.0;
+        self.history = History::Fixed(Arc::new(rows));
+        Ok(())
+    }
+
+    /// By the training rows, whatever standardises test rows.
+    fn finished_history(&self, by: Frame, history: Frame, experiment: &Experiment) -> Result<Arc<Dataset>> {
+        let recipe = Recipe { standardise_by: StandardiseBy::Train, ..self.recipe.clone() };
+        let file = historical(experiment).unwrap_or_default();
+        let in_file = |e: Error| Error::input(format!("{}: {e}", printable(file)));
+        let (_, rows) = prepare::finish(by, Some(history), &recipe, self.scales.as_ref()).map_err(in_file)?;
+        Ok(Arc::new(rows.unwrap_or_default()))
+    }
+
+    /// Historical rows as the training rows of this round prepare them.
+    pub fn history(&self, experiment: &Experiment, part: Part) -> Result<Option<Arc<Dataset>>> {
+        let history = match &self.history {
+            History::None => return Ok(None),
+            History::Fixed(rows) => return Ok(Some(rows.clone())),
+            History::Frame(history) => history.as_ref().clone(),
+        };
+        let config = &experiment.data;
+        let by = self.training_frame(config, those_there_were(config), part);
+        let by = by.expect("rows of files are split or drawn");
+        self.finished_history(by, history, experiment).map(Some)
+    }
+
+    /// The training rows of a round before they are prepared, where rounds differ.
+    fn training_frame(&self, config: &DataConfig, rows: Option<usize>, part: Part) -> Option<Frame> {
+        match &self.data {
+            Source::Simulated | Source::Fixed(..) => None,
+            Source::Split(frame) => {
+                let (train, _) = parts(frame, config, part);
+                Some(frame.split(&train, &[]).0.head(rows))
+            }
+            Source::Resampled(frame, _) => Some(frame.split(&resampled(frame, config, part.seed), &[]).0),
+        }
     }
 
     /// Of a column of text that only an expression reads, and does not hold against a text.
@@ -425,15 +504,6 @@ impl Sources {
         matches!(self.data, Source::Split(_) | Source::Resampled(..))
     }
 
-    /// Names of the columns that the files became.
-    fn columns(&self) -> Option<&[String]> {
-        match &self.data {
-            Source::Simulated => None,
-            Source::Split(frame) | Source::Resampled(frame, _) => Some(frame.columns()),
-            Source::Fixed(rows, _) => Some(&rows.train.columns),
-        }
-    }
-
     /// Prepares the first `rows` training rows, and the test rows by them.
     fn finish(
         &self,
@@ -486,13 +556,7 @@ impl Sources {
         match &self.data {
             Source::Simulated => None,
             Source::Fixed(_, preparation) => Some(preparation.as_ref().clone()),
-            Source::Split(frame) => {
-                let (train, _) = parts(frame, config, part);
-                Some(self.preparation_of(&frame.split(&train, &[]).0.head(config.rows)))
-            }
-            Source::Resampled(frame, _) => {
-                Some(self.preparation_of(&frame.split(&resampled(frame, config, part.seed), &[]).0))
-            }
+            _ => self.training_frame(config, config.rows, part).map(|train| self.preparation_of(&train)),
         }
     }
 
@@ -660,6 +724,19 @@ fn split_as_given(folds: &[String], given: &GivenSplit, seed: Seed) -> (Vec<usiz
 /// What is wrong with the rows of a group.
 fn in_group(error: Error, name: &str) -> Error {
     Error::input(format!("{error}\n  in group \"{}\" of `data.by`", printable(name)))
+}
+
+/// How many training rows others are prepared by: as many as are used, or, where that is none, all that there were.
+fn those_there_were(config: &DataConfig) -> Option<usize> {
+    config.rows.filter(|&rows| rows > 0)
+}
+
+/// The file of historical rows, if there is one.
+fn historical(experiment: &Experiment) -> Option<&str> {
+    match experiment.prior.as_ref().and_then(|prior| prior.base.as_ref()) {
+        Some(BaseConfig::Empirical(base)) => Some(&base.file),
+        _ => None,
+    }
 }
 
 /// The format that a file's name suggests.

@@ -670,6 +670,7 @@ impl Study {
 
     fn assemble(&self, repeat: usize, rows: Rows, model: Arc<dyn Model>) -> Result<Trial> {
         let seed = self.seed(repeat);
+        let history = self.sources.history(&self.experiment, self.part(repeat))?;
         let case = Case {
             experiment: &self.experiment,
             document: &self.document,
@@ -680,7 +681,7 @@ impl Study {
             group: self.group(),
             train: &rows.train,
             covariates: &rows.covariates,
-            history: self.sources.history.as_ref(),
+            history: history.as_ref(),
             model: &model,
         };
         let prepared = self.inference().prepare(&case)?;

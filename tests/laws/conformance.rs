@@ -98,6 +98,24 @@ fn a_search_never_ends_above_its_start_and_reports_the_loss_it_reached() {
     }
 }
 
+/// From wherever a search begins: what is not finite is no draw.
+#[test]
+fn what_is_ok_is_finite() {
+    for (name, trial) in trials().into_iter().filter(|(_, trial)| !trial.model.blocks().is_empty()) {
+        for draw in 0..12 {
+            let f = measure(&trial, draw);
+            let start = start(&trial, draw);
+            for far in [1.0, 8.0, 60.0, 500.0] {
+                let from: Vec<f64> = start.iter().map(|t| far * t).collect();
+                let minimum = trial.model.minimise(&f, &from);
+                let all = minimum.theta.iter().chain([&minimum.value, &minimum.gradient]);
+                let finite = all.into_iter().all(|v| v.is_finite());
+                assert!(minimum.status != npl::optim::Status::Ok || finite, "{name} from {far}: {minimum:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_block_of_searches_is_the_searches_one_by_one_to_the_bit() {
     for (name, trial) in trials() {

@@ -10,6 +10,7 @@ mod custom;
 mod design;
 mod families;
 mod functionals;
+mod history;
 mod invariance;
 #[cfg(feature = "plot")]
 mod kde;

@@ -51,7 +51,7 @@ fn experiment(starter: &str, labelled: bool, base: &str, truncation: &str, rows:
     )
 }
 
-fn try_study(text: &str, folder: &Path) -> Result<ReadyTrial, String> {
+pub fn try_study(text: &str, folder: &Path) -> Result<ReadyTrial, String> {
     let document = Document::parse("law.toml", text, &[]).map_err(|e| e.to_string())?;
     let experiment: Experiment = document.decode().map_err(|e| e.to_string())?;
     let study = Study::new(document, experiment, SearchPath::new(Some(folder))).map_err(|e| e.to_string())?;
@@ -209,6 +209,48 @@ fn measures_share_rows_if_they_have_the_same() {
         (alike, unlike) = (alike + usize::from(shared), unlike + usize::from(!shared));
     });
     assert!(alike >= 20 && unlike >= 20, "{alike} {unlike}");
+}
+
+/// What a model learns of some rows on its way serves no others: searches are the same in whatever order the draws and the fit to
+/// the data alone are asked for, however much the historical rows weigh.
+#[test]
+fn no_search_depends_on_those_before_it() {
+    let folder = crate::tempfile::tempdir().unwrap();
+    let mut honoured = 0;
+    for (labelled, rows) in [(false, 23), (true, 23), (true, 8)] {
+        write_rows(&folder.path().join("train.csv"), rows, 0, labelled);
+        write_cells(&folder.path().join("history.csv"), 4, 3, labelled, |v| v + 10.0);
+        for (model, starter) in starters() {
+            let starter = starter.replace("# prior = { a0", "prior = { a0");
+            for truncation in ["T = 7", "truncation = \"exact\""] {
+                let base = "empirical = { file = \"history.csv\" }";
+                let text = experiment(&starter, labelled, base, truncation, "")
+                    .replace("alpha = 6.0", "alpha = 4000.0");
+                let ready = || try_study(&text, folder.path());
+                let (Ok(first), Ok(second)) = (ready(), ready()) else { continue };
+                let draws = |trial: &ReadyTrial| -> Vec<_> {
+                    let minimise = |draw| {
+                        let f = trial.prior.posterior_draw(&trial.train, trial.seed, draw);
+                        trial.model.minimise(&f, &trial.plan().start(draw, 0))
+                    };
+                    (0..3).map(minimise).collect()
+                };
+                let fit = |trial: &ReadyTrial| {
+                    let f = Measure::empirical(&trial.train);
+                    trial.model.minimise(&f, &trial.plan().start(0, 0))
+                };
+                let (draws_first, fit_last) = (draws(&first), fit(&first));
+                let (fit_first, draws_last) = (fit(&second), draws(&second));
+                // Not by equality: what failed is no number.
+                let shown = |found: &dyn std::fmt::Debug| format!("{found:?}");
+                let name = format!("{model}, {rows} rows, {truncation}");
+                assert_eq!(shown(&fit_last), shown(&fit_first), "{name}");
+                assert_eq!(shown(&draws_last), shown(&draws_first), "{name}");
+                honoured += 1;
+            }
+        }
+    }
+    assert!(honoured >= 20, "{honoured}");
 }
 
 /// A prior that says y = 1 pulls the intercept: the mass of historical rows is not lost.

@@ -236,7 +236,8 @@ fn formula(bytes: &[u8]) -> bool {
         Kind::Number => Vec::new(),
         Kind::Levels(levels) => levels.names().iter().cloned().zip(0..).collect::<Vec<_>>(),
     };
-    let design = match formula.design(&table, &levels) {
+    let all: Vec<usize> = (0..table.width()).collect();
+    let design = match formula.design(&table, &all, &levels) {
         Ok(design) => design,
         Err(fault) => return points(&fault, text),
     };

@@ -136,3 +136,28 @@ fn columns_of_any_scale_are_standardised() {
         assert!(near, "{scale:e}");
     }
 }
+
+/// Where the shape of a gamma vanishes its loss is flat and its gradient no number: no draw ends there.
+#[test]
+fn no_draw_of_a_gamma_regression_ends_where_its_gradient_is_no_number() {
+    let place = Place::new();
+    place.write(
+        "g.csv",
+        "y,x\n6.1,7\n7.3,5\n3.5,8\n2.1,4\n1.7,2\n8.5,9\n2.9,6\n2.6,7\n3.8,4\n0.4,1\n1.4,1\n1.9,6\n",
+    );
+    place.write(
+        "g.toml",
+        "name = \"g\"\nseed = 1\n[data]\ntrain = \"g.csv\"\ntarget = \"y\"\n[model.gamma]\npenalty = \"none\"\n[sampler]\nB = 2000\n",
+    );
+    place.ok(&["run", "g.toml", "--out", "g"]);
+    let samples = place.read("g/samples.csv");
+    let rows = cells(&samples);
+    let place_of = |name: &str| rows[0].iter().position(|cell| *cell == name).unwrap();
+    let (status, slope) = (place_of("status__"), place_of("beta.x"));
+    let numbers = |row: &Vec<&str>| row.iter().map(|cell| cell.parse::<f64>().unwrap()).collect::<Vec<_>>();
+    let ok: Vec<Vec<f64>> = rows[1..].iter().map(numbers).filter(|row| row[status] == 0.0).collect();
+    assert!(ok.len() >= 1990, "{}", ok.len());
+    assert!(ok.iter().flatten().all(|v| v.is_finite()));
+    let far = ok.iter().filter(|row| (row[slope] - 0.22).abs() > 0.6).count();
+    assert_eq!(far, 0);
+}

@@ -313,3 +313,64 @@ fn what_a_method_cannot_do_is_refused() {
     let ended = place.npl(&["export", "toy.toml", "--set", "method=nuts", "--out", "o"]);
     assert!(ended.code == Some(2) && ended.stderr.contains("weights of the bootstrap"), "{}", ended.stderr);
 }
+
+/// What a centre cannot draw is refused before a draw is made.
+#[test]
+fn a_process_is_centred_on_what_can_be_drawn() {
+    let place = Place::new();
+    place.write(
+        "d.csv",
+        "y,x,off\n1,0.5,2.0\n3,-1.0,-1.0\n2,2.0,0.5\n4,1.1,-2.0\n2,0.2,1.0\n1,0.9,0.0\n3,-0.4,0.5\n",
+    );
+    let experiment = |data: &str, model: &str, prior: &str| {
+        format!(
+            "name = \"m\"\nseed = 1\nmethod = \"mdp-npl\"\n[data]\ntrain = \"d.csv\"\n{data}\n{model}\n[prior]\nalpha = 2.0\n{prior}\n\
+             [sampler]\nB = 4\n[nuts]\nwarmup = 50\nchains = 1\n"
+        )
+    };
+    let models = [
+        "[model.weibull]\npenalty = \"ridge\"",
+        "[model.custom]\nparameters = { m = \"real\", s = \"positive\" }\nlikelihood = true\n\
+         loss = \"-normal_lpdf(y, m, s)\"",
+    ];
+    for model in models {
+        place.write("m.toml", experiment("target = \"y\"", model, "T = 10"));
+        for command in ["check", "run", "explain"] {
+            let ended = place.npl(&[command, "m.toml"]);
+            assert_eq!(ended.code, Some(2), "{command} {model}: {}", ended.stderr);
+            assert!(ended.stderr.contains("m.toml:3"), "{}", ended.stderr);
+            assert!(ended.stderr.contains("cannot be drawn"), "{}", ended.stderr);
+        }
+        assert!(!place.exists("runs/m"));
+    }
+}
+
+/// What is known of its atoms is of the base measure that is there: offsets, intercepts and weights of the penalty make another.
+#[test]
+fn truncation_is_of_the_base_measure_that_is_drawn_from() {
+    let place = Place::new();
+    place.write("d.csv", "y,x,off\n1,0.5,2.0\n0,-1.0,-1.0\n1,2.0,0.5\n0,1.1,-2.0\n0,0.2,1.0\n1,0.9,0.0\n0,-0.4,0.5\n1,-0.2,1.5\n");
+    let cases = [
+        ("columns = [\"x\"]\noffset = \"off\"", ""),
+        ("columns = [\"x\"]", "intercept = false"),
+        ("columns = [\"x\"]", "penalty_factor = { x = 0.5 }"),
+        ("columns = [\"x\"]", ""),
+    ];
+    for (data, model) in cases {
+        for truncation in ["", "truncation = \"exact\""] {
+            let exact = !truncation.is_empty();
+            place.write(
+                "m.toml",
+                format!(
+                    "name = \"m\"\nseed = 1\nmethod = \"mdp-npl\"\n[data]\ntrain = \"d.csv\"\ntarget = \"y\"\n{data}\n[model.logistic]\n\
+                     penalty = \"ridge\"\n{model}\n[prior]\nalpha = 2.0\n{truncation}\n[sampler]\nB = 4\n[nuts]\nwarmup = 50\nchains = 1\n"
+                ),
+            );
+            let ended = place.npl(&["run", "m.toml", "--force"]);
+            let plain = data == "columns = [\"x\"]" && model.is_empty();
+            let code = if exact && !plain { 2 } else { 0 };
+            assert_eq!(ended.code, Some(code), "{data} {model} {truncation}: {}", ended.stderr);
+            assert!(code == 0 || ended.stderr.contains("finite support"), "{}", ended.stderr);
+        }
+    }
+}

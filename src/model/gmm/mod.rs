@@ -27,7 +27,7 @@ use self::em::EmSums;
 use self::joint::{MixtureJoint, MixtureMeasure};
 use self::shaped::Shaped;
 use super::em::Em;
-use super::{Block, Collapse, Components, Context, Model, Search, Support};
+use super::{Block, Collapse, Components, Context, Model, Sampled, Search, Support};
 use crate::config::{Complaint, Count, Gamma, Positive, complaint};
 use crate::data::Dataset;
 use crate::kernel::Level;
@@ -445,6 +445,10 @@ impl Model for Gmm {
     fn joint<'a>(&'a self, data: &'a Dataset) -> Result<Box<dyn Joint + 'a>, Complaint> {
         let prior = self.prior.as_ref().ok_or_else(no_prior)?;
         Ok(Box::new(MixtureJoint { model: self, prior, data, empirical: Measure::empirical(data) }))
+    }
+
+    fn sampled(&self) -> Option<Sampled> {
+        Some(Sampled::Endless)
     }
 
     fn sampling(&self, theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {

@@ -16,7 +16,7 @@ use crate::kernel::mixture::{self, Mixture, Sums};
 use crate::linalg::{Cholesky, eigen};
 use crate::math::log_sum_exp;
 use crate::model::em::{Em, Expectation};
-use crate::model::{Block, Collapse, Components, Joint, Model, Support};
+use crate::model::{Block, Collapse, Components, Joint, Model, Sampled, Support};
 use crate::optim::Minimum;
 use crate::process::{BaseMeasure, Measure};
 
@@ -528,6 +528,10 @@ impl Model for Shaped {
         }
         let prior = self.prior.as_ref().ok_or_else(super::no_prior)?;
         Ok(Box::new(SphericalJoint { model: self, prior, data, empirical: Measure::empirical(data) }))
+    }
+
+    fn sampled(&self) -> Option<Sampled> {
+        Some(Sampled::Endless)
     }
 
     fn sampling(&self, theta: &[f64], _data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::predictor::{Extra, Law, Outcome, Predictor, config};
-use super::{Block, Context, Joint, Model, Response, Search};
+use super::{Block, Context, Joint, Model, Response, Sampled, Search};
 use crate::config::{Complaint, Positive};
 use crate::data::Dataset;
 use crate::optim::Minimum;
@@ -235,6 +235,10 @@ impl Model for Linear {
             return Err(crate::config::complaint("sigma", message));
         }
         self.model.joint(data)
+    }
+
+    fn sampled(&self) -> Option<Sampled> {
+        self.model.sampled()
     }
 
     fn sampling(&self, theta: &[f64], data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {

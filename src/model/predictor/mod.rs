@@ -21,7 +21,7 @@ pub(super) use config::config;
 pub use config::{Common, PenaltyWeight};
 
 pub use super::identify::Form;
-use super::{Block, Context, Joint, Model, Response, Search, Support, Transform, expectation};
+use super::{Block, Context, Joint, Model, Response, Sampled, Search, Support, Transform, expectation};
 use crate::config::{Complaint, brief, complaint};
 use crate::data::Dataset;
 use crate::kernel::Level;
@@ -534,6 +534,10 @@ impl<L: Law> Model for Predictor<L> {
         }
         let w = (0..data.n()).map(|i| data.weight(i)).collect();
         Ok(Box::new(PredictorJoint { model: self, f: Measure::weighted(data, w) }))
+    }
+
+    fn sampled(&self) -> Option<Sampled> {
+        self.is_likelihood().then_some(Sampled::Endless)
     }
 
     fn sampling(&self, theta: &[f64], data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {

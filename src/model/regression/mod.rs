@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::predictor::{Canonical, Common, PenaltyWeight};
-use super::{Block, Context, Model, Response, Search, Support};
+use super::{Block, Context, Model, Response, Sampled, Search, Support};
 use crate::config::{Complaint, Gamma, NonNegative, Positive, brief, complaint};
 use crate::data::Dataset;
 use crate::data::design::Design;
@@ -196,8 +196,7 @@ impl Config {
             level: Level::current(),
             block: block(context, y.len()),
             large: LARGE,
-            metric: OnceLock::new(),
-            fit: OnceLock::new(),
+            known: Default::default(),
             prior: context.alpha > 0.0,
             observed: OnceLock::new(),
             stack: OnceLock::new(),
@@ -225,10 +224,8 @@ pub struct Regression<F: Family> {
     block: usize,
     /// [`LARGE`].
     large: usize,
-    /// Second-order information that all draws share.
-    metric: OnceLock<Shared>,
-    /// The minimum of the unweighted data, where there is one minimum: searches begin there.
-    fit: OnceLock<Option<Vec<f64>>>,
+    /// Of the observed rows, and of these with the rows that pseudo-samples are taken from.
+    known: [Known; 2],
     /// There are pseudo-samples.
     prior: bool,
     /// What the observed rows by themselves identify.
@@ -236,6 +233,15 @@ pub struct Regression<F: Family> {
     /// The observed rows and those that pseudo-samples are taken from, where these are others that all draws share.
     stack: OnceLock<Dataset>,
     family: PhantomData<F>,
+}
+
+/// What all draws share that live on the same rows; it is of those rows and of no others.
+#[derive(Default)]
+struct Known {
+    /// Second-order information.
+    metric: OnceLock<Shared>,
+    /// The minimum of the unweighted data, where there is one minimum: searches begin there.
+    fit: OnceLock<Option<Vec<f64>>>,
 }
 
 /// Draws of a block: few lanes are idle while its last searches end. Fewer where rows are so many that the weights of all
@@ -336,12 +342,15 @@ impl<F: Family> Regression<F> {
         }
     }
 
+    fn known(&self, rows: &Dataset) -> &Known {
+        let stacked = self.stack.get().is_some_and(|stack| std::ptr::eq(stack, rows));
+        &self.known[usize::from(stacked)]
+    }
+
     fn metric(&self, data: &Dataset) -> &Shared {
-        self.metric.get_or_init(
-            || {
-                if self.change.is_some() { Shared::Unknown } else { Shared::new(self, data) }
-            },
-        )
+        self.known(data)
+            .metric
+            .get_or_init(|| if self.change.is_some() { Shared::Unknown } else { Shared::new(self, data) })
     }
 
     /// A convex loss with a convex penalty.
@@ -362,7 +371,7 @@ impl<F: Family> Regression<F> {
             let minimum = Objective::of_observed(self, shared, &[&f]).minimise(vec![start]).remove(0);
             (minimum.status == Status::Ok).then_some(minimum.theta)
         };
-        self.fit.get_or_init(find).as_deref()
+        self.known(rows).fit.get_or_init(find).as_deref()
     }
 
     fn loss_and_gradient(&self, theta: &[f64], f: &Measure) -> (f64, Vec<f64>) {
@@ -510,6 +519,11 @@ impl<F: Family> Model for Regression<F> {
         Ok(Box::new(RegressionJoint { model: self, data, mass, ones, carrier, hierarchy }))
     }
 
+    fn sampled(&self) -> Option<Sampled> {
+        let finite = F::RESPONSE == Response::Binary;
+        Some(if finite { Sampled::Finite } else { Sampled::Endless })
+    }
+
     fn sampling(&self, theta: &[f64], data: &Arc<Dataset>) -> Option<Box<dyn BaseMeasure>> {
         Some(F::base(self.margins(theta, data), data))
     }
@@ -577,8 +591,7 @@ fn test_model(d: usize, penalty: Penalty) -> Regression<super::Logistic> {
         level: Level::PLAIN,
         block: 16,
         large: LARGE,
-        metric: OnceLock::new(),
-        fit: OnceLock::new(),
+        known: Default::default(),
         prior: false,
         observed: OnceLock::new(),
         stack: OnceLock::new(),
