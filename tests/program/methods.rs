@@ -335,7 +335,7 @@ fn a_process_is_centred_on_what_can_be_drawn() {
     ];
     for model in models {
         place.write("m.toml", experiment("target = \"y\"", model, "T = 10"));
-        for command in ["check", "run", "explain"] {
+        for command in ["check", "run"] {
             let ended = place.npl(&[command, "m.toml"]);
             assert_eq!(ended.code, Some(2), "{command} {model}: {}", ended.stderr);
             assert!(ended.stderr.contains("m.toml:3"), "{}", ended.stderr);
