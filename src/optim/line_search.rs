@@ -43,7 +43,8 @@ impl LineSearch {
         let enough = self.value + SUFFICIENT_DECREASE * self.step * self.descent;
         let noise = NOISE * self.value.abs();
         let flat = value <= self.value + noise && -self.step * self.descent <= noise;
-        let too_high = value.is_nan() || value > enough;
+        // −∞ is where a sum has overflowed, and no minimum.
+        let too_high = !value.is_finite() || value > enough;
         if too_high && !flat {
             self.high = self.step;
         } else if !flat && ascent.is_some_and(|a| a < CURVATURE * self.descent) {

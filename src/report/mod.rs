@@ -132,6 +132,9 @@ pub struct Diagnostics {
     /// Draws whose dispersion cannot be told from 0, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undispersed: Option<usize>,
+    /// Draws with a number that is not finite: a derived quantity has none there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub infinite: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<Adequacy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -214,6 +217,7 @@ bytes!(Diagnostics {
     max_gradient,
     collapse,
     undispersed,
+    infinite,
     restarts,
     chains,
     advi,
@@ -303,6 +307,7 @@ pub struct DiagnosticsSum {
     at_floor: usize,
     narrow: usize,
     undispersed: usize,
+    infinite: usize,
     restarts: AdequacySum,
     /// Of mini-batches: draws that were looked at, squares of their distances, and the largest.
     looked_at: usize,
@@ -323,6 +328,7 @@ impl Default for DiagnosticsSum {
             at_floor: 0,
             narrow: 0,
             undispersed: 0,
+            infinite: 0,
             restarts: AdequacySum::default(),
             looked_at: 0,
             squares: 0.0,
@@ -341,6 +347,7 @@ bytes!(DiagnosticsSum {
     at_floor,
     narrow,
     undispersed,
+    infinite,
     restarts,
     looked_at,
     squares,
@@ -380,6 +387,11 @@ impl DiagnosticsSum {
         self.max_iterations = self.max_iterations.max(draw.iterations);
     }
 
+    /// Adds what the row of a draw shows.
+    pub fn see(&mut self, row: &Sample) {
+        self.infinite += usize::from(!row.failed() && row.theta.iter().any(|t| !t.is_finite()));
+    }
+
     /// Adds the draws that come next.
     pub fn fold(&mut self, next: &DiagnosticsSum) {
         self.draws += next.draws;
@@ -393,6 +405,7 @@ impl DiagnosticsSum {
         self.at_floor += next.at_floor;
         self.narrow += next.narrow;
         self.undispersed += next.undispersed;
+        self.infinite += next.infinite;
         self.restarts.fold(&next.restarts);
         self.looked_at += next.looked_at;
         self.squares += next.squares;
@@ -409,6 +422,7 @@ impl DiagnosticsSum {
             collapse: (self.judged > 0)
                 .then(|| CollapseShares { at_floor: share(self.at_floor), narrow: share(self.narrow) }),
             undispersed: (self.undispersed > 0).then_some(self.undispersed),
+            infinite: (self.infinite > 0).then_some(self.infinite),
             restarts: self.restarts.mean(),
             chains: None,
             advi: None,

@@ -405,7 +405,10 @@ impl Sink for Making<'_> {
             scores.add(&made, &mut open.sums);
             open.draws.end = index + 1;
             let mut sample = made.into_sample();
-            sample.iter_mut().for_each(|sample| study.extend(sample));
+            sample.iter_mut().for_each(|sample| {
+                study.extend(sample);
+                open.sums.see(sample);
+            });
             open.rows.extend(sample.clone());
             sample
         };

@@ -174,6 +174,7 @@ impl Scores<'_> {
             let made = Made::Drawn { sample: row.clone(), log_weight: row.extra[0], densities };
             self.add(&made, &mut sums);
         }
+        rows.iter().for_each(|row| sums.see(row));
         sums.weights = Some(weights.with_kept(rows.len() as u64));
         Chunk { rows, sums, ..chunk }
     }
@@ -188,6 +189,11 @@ impl Sums {
     /// Every weight is 0.
     pub fn weighs_nothing(&self) -> bool {
         self.weights.is_some_and(|weights| weights.largest() == f64::NEG_INFINITY)
+    }
+
+    /// Adds what only the row of a draw shows, with the quantities derived from it.
+    pub fn see(&mut self, row: &Sample) {
+        self.diagnostics.see(row);
     }
 
     /// Adds the sums of the draws that come next.
