@@ -266,10 +266,12 @@ impl<'a> Plan<'a> {
 
     /// The local searches of a restart, counted from 0, of these draws.
     pub fn searches(&self, ids: &[u64], restart: usize, searches: &[Search]) -> Vec<Minimum> {
-        let Some(rule) = self.subsample else { return self.model.minimise_block(searches) };
+        let Some(rule) = self.subsample else {
+            return self.model.minimise_block(searches).into_iter().map(Minimum::sound).collect();
+        };
         let search = |(&i, s): (&u64, &Search)| {
             let batches = self.seed.stream(Purpose::Batches, i, restart as u64);
-            subsample::minimise(self.model, s.f, &s.start, rule, batches)
+            subsample::minimise(self.model, s.f, &s.start, rule, batches).sound()
         };
         ids.iter().zip(searches).map(search).collect()
     }
@@ -295,13 +297,14 @@ struct Trials {
 
 impl Trials {
     fn values(&self) -> Vec<f64> {
-        let value = |m: &Minimum| if m.status == Status::Failed { f64::NAN } else { m.value };
+        let none = |m: &Minimum| matches!(m.status, Status::Failed | Status::Flat);
+        let value = |m: &Minimum| if none(m) { f64::NAN } else { m.value };
         self.minima.iter().map(value).collect()
     }
 
     /// No further restart is wanted.
     fn enough(&self, restarts: usize, stop: Option<StopRule>) -> bool {
-        let failed = self.minima.iter().all(|m| m.status == Status::Failed);
+        let failed = self.minima.iter().all(|m| matches!(m.status, Status::Failed | Status::Flat));
         let made = self.minima.len();
         if made >= restarts {
             return !failed || made >= restarts + RESCUES;

@@ -46,6 +46,9 @@ pub fn mean(x: &[f64]) -> f64 {
 
 /// Sample standard deviation (divisor n − 1); NaN below two values.
 pub fn sd(x: &[f64]) -> f64 {
+    if x.len() < 2 {
+        return f64::NAN;
+    }
     let m = mean(x);
     (x.iter().map(|v| (v - m) * (v - m)).sum::<f64>() / (x.len() as f64 - 1.0)).sqrt()
 }

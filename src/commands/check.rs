@@ -181,8 +181,12 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
     lines.extend(constants(notes, train));
     if let Some(y) = &train.y {
         let test = trial.test.as_ref().and_then(|t| t.y.as_ref());
-        lines.extend(response(y, "training").into_iter().map(|what| format!("response    {what}")));
-        lines.extend(test.and_then(|y| response(y, "test")).map(|what| format!("            {what}")));
+        lines.extend(
+            response(y, &trial.train, "training").into_iter().map(|what| format!("response    {what}")),
+        );
+        lines.extend(
+            test.and_then(|y| response(y, &trial.train, "test")).map(|what| format!("            {what}")),
+        );
     }
     lines
 }
@@ -242,11 +246,23 @@ fn constants(notes: &Notes, train: &Dataset) -> Vec<String> {
         .collect()
 }
 
+/// Classes whose shares are listed.
+const CLASSES: usize = 10;
+
 /// Shares of classes, or mean and sd; nothing of no rows.
-fn response(y: &Array1<f64>, part: &str) -> Option<String> {
+fn response(y: &Array1<f64>, train: &Dataset, part: &str) -> Option<String> {
     let n = y.len();
     if n == 0 {
         return None;
+    }
+    if train.classes.len() > 2 {
+        let share = |(k, name): (usize, &String)| {
+            let count = y.iter().filter(|&&y| y == k as f64).count();
+            format!("{} {}", printable(name), percent(count as f64 / n as f64))
+        };
+        let shares: Vec<String> = train.classes.iter().enumerate().take(CLASSES).map(share).collect();
+        let more = if train.classes.len() > CLASSES { ", …" } else { "" };
+        return Some(format!("{}{more} in {n} {part} rows", shares.join(", ")));
     }
     if y.iter().all(|&y| y == 0.0 || y == 1.0) {
         let ones = y.sum();

@@ -140,6 +140,8 @@ fn why(status: Status) -> &'static str {
         Status::Failed => "the loss was not a finite number",
         Status::Separated => "the responses are separable: there is no minimum",
         Status::Divergent => "diverged",
+        Status::Stuck => "no step lowered the loss, and its gradient is not small",
+        Status::Flat => "no row is within reach of the loss, which is flat there",
         Status::Unidentified => {
             "columns depend on each other, or different rows are fewer than centres: there is no single minimum"
         }

@@ -435,8 +435,12 @@ fn enough_succeeded(study: &Study, report: &Report) -> Result<()> {
     let limits = [
         (lost, what, "max_failed", sampler.max_failed.get()),
         (
-            report.count(Status::MaxIter),
-            "ran out of iterations",
+            report.count(Status::MaxIter) + report.count(Status::Stuck),
+            if report.count(Status::Stuck) == 0 {
+                "ran out of iterations"
+            } else {
+                "did not reach a minimum"
+            },
             "max_unconverged",
             sampler.max_unconverged.get(),
         ),
@@ -467,6 +471,12 @@ fn reasons(study: &Study, report: &Report) -> String {
             "their columns depend on each other; leave some out (`data.columns`), or set `{penalty}`"
         )),
         Status::MaxIter => Some("see `optimiser.max_iterations`".to_owned()),
+        Status::Stuck => {
+            Some("no step could be made; `data.standardise = \"numeric\"` would help".to_owned())
+        }
+        Status::Flat => {
+            Some("no row is within reach of their loss; a larger `sigma` would reach more".to_owned())
+        }
         _ => None,
     };
     let found = Status::ALL.into_iter().filter(|&status| report.count(status) > 0).filter_map(reason);

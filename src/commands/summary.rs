@@ -95,6 +95,7 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         relabelled.iter().for_each(|done| note(&relabel::trust(done)));
         return note_warnings(&report);
     }
+    let table = without_nan(table);
     let table = if args.format == Format::Text { narrowed(table) } else { table };
     let mut out = heading(&report);
     out += &render(&table[..table.len().min(LISTED + 1)], args.format);
@@ -256,6 +257,12 @@ fn sort<T>(args: &SummaryArgs, all: &mut [T], of: impl Fn(&T) -> (&String, f64, 
 fn cells(text: &str) -> Vec<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     reader.records().flatten().map(|row| row.iter().map(String::from).collect()).collect()
+}
+
+/// What is no number says nothing.
+fn without_nan(mut table: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    table.iter_mut().skip(1).flatten().filter(|cell| *cell == "NaN").for_each(String::clear);
+    table
 }
 
 /// The warnings, before anything that they are about.

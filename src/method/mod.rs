@@ -311,8 +311,8 @@ impl Trial {
         self.prepared.bootstrap(self, Machine { pool, cancel }, None).unwrap_or_else(none)
     }
 
-    /// The minimum of the loss at equal weights, the best of as many starts as a draw has; `None` if there is none, or the method is
-    /// not the bootstrap.
+    /// The minimum of the loss at equal weights, the best of as many starts as a draw has; `None` if none was reached, or the method
+    /// is not the bootstrap.
     pub fn estimate(&self, machine: Machine, known: Option<&Findings>) -> Option<Minimum> {
         if self.train.n() == 0 {
             return None;
@@ -325,13 +325,12 @@ impl Trial {
             }
             Scheme::FixedInit(start) => start.clone(),
         };
-        let fit = |restart: usize| self.model.minimise(&f, &start(restart));
+        let fit = |restart: usize| self.model.minimise(&f, &start(restart)).sound();
         let restarts = ready.scheme.restarts();
         let mut minima: Vec<Minimum> =
             machine.pool.install(|| (0..restarts).into_par_iter().map(fit).collect());
         let best = leaders(&minima).pop().map(|best| minima.swap_remove(best))?;
-        let sound = !best.status.is_lost() && best.theta.iter().all(|v| v.is_finite());
-        sound.then_some(best)
+        best.status.converged().then_some(best)
     }
 
     /// The most restarts that a draw is meant to have.

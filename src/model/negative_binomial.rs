@@ -46,7 +46,12 @@ pub struct At {
 }
 
 fn term(alpha: f64, k: f64) -> [f64; 2] {
-    [libm::log1p(alpha * k), alpha * k / (1.0 + alpha * k)]
+    let product = alpha * k;
+    if product < f64::INFINITY {
+        [libm::log1p(product), product / (1.0 + product)]
+    } else {
+        [libm::log(alpha) + libm::log(k), 1.0]
+    }
 }
 
 impl At {
@@ -98,10 +103,10 @@ impl Law for NegativeBinomial {
     fn loss(&self, at: &At, of: Outcome, eta: &[f64], by_eta: &mut [f64], by_phi: &mut [f64]) -> f64 {
         let (alpha, mean) = (at.alpha, libm::exp(eta[0]));
         let [sum, slope] = at.rising(of.y);
-        let (log, share) = if mean < f64::INFINITY {
+        let (log, share) = if mean < f64::INFINITY && alpha * mean < f64::INFINITY {
             (libm::log1p(alpha * mean), mean / (1.0 + alpha * mean))
         } else {
-            // The mean overflows, and yet αμ may be small.
+            // One of them overflows: the mean, while αμ may be small, or αμ, whose logarithm is not large.
             let log_product = libm::log(alpha) + eta[0];
             (softplus(log_product), expit(log_product) / alpha)
         };

@@ -55,6 +55,12 @@ impl Config {
     }
 }
 
+/// Where Huber's loss bends, in units of σ: so far out that it is the square of every residual, and where it is usual.
+const SQUARES: f64 = 1e100;
+const TIP: f64 = 1.345;
+/// Multiples of c from where a row has less than a hundred millionth of its weight.
+const GONE: f64 = 4.3;
+
 #[derive(Clone)]
 pub struct Robust {
     pub bend: Bend,
@@ -147,6 +153,29 @@ impl Law for Robust {
                 eta[0] + at.sigma * t
             }
             _ => f64::NAN,
+        }
+    }
+
+    /// All but Huber's loss may have several.
+    fn has_one_minimum(&self) -> bool {
+        matches!(self.bend, Bend::Huber(_))
+    }
+
+    /// Least squares, then the sum of absolute residuals, but for its tip.
+    fn ways(&self) -> Vec<Robust> {
+        let huber = |c: f64| Positive::new(c).map(|c| Robust { bend: Bend::Huber(c), sigma: self.sigma });
+        match self.bend {
+            Bend::Tukey(_) | Bend::Welsch(_) => [SQUARES, TIP].into_iter().filter_map(huber).collect(),
+            Bend::Huber(_) | Bend::StudentT(_) => Vec::new(),
+        }
+    }
+
+    fn reaches(&self, at: &At, of: Outcome, eta: &[f64]) -> bool {
+        let z = ((of.y - eta[0]) / at.sigma).abs();
+        match self.bend {
+            Bend::Tukey(c) => z < c.get(),
+            Bend::Welsch(c) => z < GONE * c.get(),
+            Bend::Huber(_) | Bend::StudentT(_) => true,
         }
     }
 

@@ -288,7 +288,7 @@ impl Lane {
             (self.turn, self.stuck) = (Turn::Stuck, steepest);
         } else {
             let done = steepest <= STALLED * settings.gradient;
-            self.turn = Turn::End(if done { Status::Ok } else { Status::MaxIter });
+            self.turn = Turn::End(Status::without_a_step(done));
         }
     }
 }

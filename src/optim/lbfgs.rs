@@ -220,7 +220,7 @@ impl Search {
             // Forget the curvature once, then say so.
             Verdict::Nothing if self.pairs.is_empty() => {
                 let done = largest(&self.slope) <= STALLED * settings.gradient;
-                self.turn = Turn::End(if done { Status::Ok } else { Status::MaxIter });
+                self.turn = Turn::End(Status::without_a_step(done));
             }
             Verdict::Nothing => {
                 self.pairs.clear();
@@ -298,7 +298,8 @@ impl Search {
             Turn::End(Status::MaxIter)
         } else if descent.is_nan() || descent >= 0.0 {
             if self.pairs.is_empty() {
-                Turn::End(Status::Ok)
+                let done = largest(&self.slope) <= STALLED * settings.gradient;
+                Turn::End(if descent.is_nan() { Status::Failed } else { Status::without_a_step(done) })
             } else {
                 self.pairs.clear();
                 Turn::Aim

@@ -43,6 +43,7 @@ impl LineSearch {
         let enough = self.value + SUFFICIENT_DECREASE * self.step * self.descent;
         let noise = NOISE * self.value.abs();
         let flat = value <= self.value + noise && -self.step * self.descent <= noise;
+        // −∞ is where a sum has overflowed, and no minimum.
         let too_high = !value.is_finite() || value > enough;
         if too_high && !flat {
             self.high = self.step;

@@ -75,10 +75,15 @@ pub enum Status {
     Divergent,
     /// Columns of the weighted data depend on each other and there is no penalty: the loss has no single minimum.
     Unidentified,
+    /// No step lowered the loss, and its gradient is not small.
+    Stuck,
+    /// Every row, or all but fewer than there are coefficients, is out of the reach of a loss that does not grow for ever: it is
+    /// flat there.
+    Flat,
 }
 
 impl Status {
-    pub const ALL: [Status; 7] = [
+    pub const ALL: [Status; 9] = [
         Status::Ok,
         Status::Collapsed,
         Status::MaxIter,
@@ -86,6 +91,8 @@ impl Status {
         Status::Separated,
         Status::Divergent,
         Status::Unidentified,
+        Status::Stuck,
+        Status::Flat,
     ];
 
     /// The search ended where it meant to.
@@ -93,9 +100,19 @@ impl Status {
         matches!(self, Status::Ok | Status::Collapsed)
     }
 
+    /// The search was left on its way: out of iterations, or without a step that goes down.
+    pub fn is_on_its_way(self) -> bool {
+        matches!(self, Status::MaxIter | Status::Stuck)
+    }
+
     /// There is no minimum, or none was found: θ is where a search was left, and no draw.
     pub fn is_lost(self) -> bool {
-        matches!(self, Status::Failed | Status::Separated | Status::Unidentified)
+        matches!(self, Status::Failed | Status::Separated | Status::Unidentified | Status::Flat)
+    }
+
+    /// How a search ended that made no further step, at a gradient this small or not.
+    pub fn without_a_step(small: bool) -> Status {
+        if small { Status::Ok } else { Status::Stuck }
     }
 
     /// The number that stands for it in a table of draws.
@@ -117,6 +134,8 @@ impl Status {
             Status::Separated => "separated",
             Status::Divergent => "divergent",
             Status::Unidentified => "unidentified",
+            Status::Stuck => "stuck",
+            Status::Flat => "flat",
         }
     }
 }
@@ -139,6 +158,13 @@ impl Minimum {
         let finite = value.is_finite() && theta.iter().all(|t| t.is_finite());
         let status = if finite { Status::Ok } else { Status::Failed };
         Minimum { theta, value, iterations: 1, gradient: 0.0, status }
+    }
+
+    /// The same, failed where its loss or its parameters are not numbers: no such end is a minimum.
+    pub fn sound(self) -> Self {
+        let finite = self.value.is_finite() && self.theta.iter().all(|t| t.is_finite());
+        let status = if finite || self.status.is_lost() { self.status } else { Status::Failed };
+        Minimum { status, ..self }
     }
 
     /// A search that broke down.

@@ -131,7 +131,7 @@ fn contents(study: &Study, trial: &Trial, facts: &mut Table) {
     let test = trial.test.as_ref().and_then(|t| t.y.as_ref());
     for (part, y) in [("training", train.y.as_ref()), ("test", test)] {
         let counts = if part == "training" { copies(train) } else { None };
-        if let Some(words) = y.and_then(|y| response(y, counts)) {
+        if let Some(words) = y.and_then(|y| response(y, counts, &train.classes)) {
             facts.row(&format!("response, {part}"), vec![Cell::text(words)]);
         }
     }
@@ -151,12 +151,22 @@ fn moments(values: &[f64], counts: Option<&[f64]>) -> (f64, f64) {
     (mean, (sum(&|v| (v - mean) * (v - mean)) / (n - 1.0)).sqrt())
 }
 
+/// Classes whose shares are listed.
+const CLASSES: usize = 10;
+
 /// Shares of classes, or mean and sd.
-fn response(y: &Array1<f64>, counts: Option<&[f64]>) -> Option<String> {
+fn response(y: &Array1<f64>, counts: Option<&[f64]>, classes: &[String]) -> Option<String> {
     if y.is_empty() {
         return None;
     }
     let n = counts.map_or(y.len() as f64, |counts| counts.iter().sum());
+    if classes.len() > 2 {
+        let of = |k: usize| (0..y.len()).filter(move |&i| y[i] == k as f64);
+        let count = |k: usize| of(k).map(|i| counts.map_or(1.0, |counts| counts[i])).sum::<f64>();
+        let share = |(k, name): (usize, &String)| format!("{name} {}", percent(count(k) / n));
+        let shares: Vec<String> = classes.iter().enumerate().take(CLASSES).map(share).collect();
+        return Some(shares.join(", ") + if classes.len() > CLASSES { ", …" } else { "" });
+    }
     let whole = y.iter().all(|&y| y == 0.0 || y == 1.0);
     let values = y.to_vec();
     Some(match whole {

@@ -55,6 +55,8 @@ fn draws(views: &[View], table: &mut Table) {
     table.explained("converged", "draws whose search ended in a minimum", cells(views, converged));
     let out = |r: &Report| searched(r).then(|| Cell::count(r.count(Status::MaxIter)));
     table.explained("out of iterations", "not at a minimum; summaries have them", cells(views, out));
+    let stuck = |r: &Report| searched(r).then(|| r.count(Status::Stuck)).filter(|&n| n > 0).map(Cell::count);
+    table.explained("without a step", "not at a minimum; summaries have them", cells(views, stuck));
     let lost = |r: &Report| searched(r).then(|| Cell::count(r.lost()));
     table.explained("failed", "no minimum; summaries leave them out", cells(views, lost));
 }

@@ -91,9 +91,24 @@ fn searches(each: &[&Diagnostics], draws: usize) -> Vec<String> {
             "ran out of iterations: they are not at a minimum, and summaries have them as they are; raise \
              `optimiser.max_iterations`"
         }
+        Status::Stuck => {
+            "could make no further step: they are not at a minimum, and summaries have them as they are; columns in very \
+             different units are the usual reason: `data.standardise = \"numeric\"` brings them to one"
+        }
+        Status::Flat => {
+            "have no row within reach: their loss does not grow for ever, and is flat where they are; summaries leave them \
+             out; a larger `sigma` would reach more rows"
+        }
         Status::Ok | Status::Collapsed | Status::Divergent => "",
     };
-    let grave = [Status::Failed, Status::Separated, Status::Unidentified, Status::MaxIter];
+    let grave = [
+        Status::Failed,
+        Status::Separated,
+        Status::Unidentified,
+        Status::Flat,
+        Status::Stuck,
+        Status::MaxIter,
+    ];
     let hit = grave.into_iter().filter(|s| count(*s) > 0);
     hit.map(|s| format!("{} of {draws} draws {}", count(s), why(s))).collect()
 }
@@ -294,5 +309,9 @@ mod tests {
         }
         let two = [repeat(json!({}), chains(1.2, 9e3, 9e3, 0)), repeat(json!({}), chains(1.0, 9e3, 9e3, 0))];
         assert!(warnings(&two, "settings")[0].contains("in 1 of 2 settings"));
+        let ends = warnings(&[repeat(json!({ "ok": 90, "stuck": 6, "flat": 4 }), json!({}))], "repeats");
+        assert!(ends[0].contains("4 of 100 draws have no row within reach"), "{ends:?}");
+        assert!(ends[1].contains("6 of 100 draws could make no further step"), "{ends:?}");
+        assert!(ends[1].contains("data.standardise"), "{ends:?}");
     }
 }

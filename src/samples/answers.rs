@@ -150,7 +150,13 @@ pub fn intervals(
 
 impl Sorted {
     fn new(values: Vec<f64>, weights: &[f64], worth: f64) -> Sorted {
-        let mut pairs: Vec<(f64, f64)> = values.into_iter().zip(weights.iter().copied()).collect();
+        // Where a quantity is no number it is neither above nor below another.
+        let mut pairs: Vec<(f64, f64)> =
+            values.into_iter().zip(weights.iter().copied()).filter(|(v, _)| v.is_finite()).collect();
+        if pairs.len() < weights.len() {
+            let total: f64 = pairs.iter().map(|(_, w)| w).sum();
+            pairs.iter_mut().for_each(|(_, w)| *w /= total);
+        }
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut sum = 0.0;
         let mass = pairs.iter().map(|(_, w)| {
@@ -169,6 +175,19 @@ impl Sorted {
         question: &Question,
         joint: Option<f64>,
     ) -> Answer {
+        let number = |of: fn(&Summary) -> Estimated| summary.map_or((f64::NAN, f64::NAN), of);
+        let nothing = (f64::NAN, f64::NAN);
+        if self.values.is_empty() {
+            return Answer {
+                parameter: name.to_owned(),
+                mean: nothing,
+                sd: nothing,
+                lower: nothing,
+                upper: nothing,
+                above: question.above.map(|_| nothing),
+                between: question.between.as_ref().map(|_| nothing),
+            };
+        }
         let tail = joint.unwrap_or(0.5 * (1.0 - question.level));
         let (lower, upper) = match question.interval {
             Interval::Hdi => self.shortest(question.level),
@@ -187,7 +206,6 @@ impl Sorted {
             // No draw where one might have been says that the probability is below about 1/m, not that it is 0.
             (p, ((p * (1.0 - p)).max(1.0 / self.worth) / self.worth).sqrt())
         };
-        let number = |of: fn(&Summary) -> Estimated| summary.map_or((f64::NAN, f64::NAN), of);
         Answer {
             parameter: name.to_owned(),
             mean: number(|s| (s.mean, s.mcse_mean)),

@@ -51,7 +51,7 @@ impl Summary {
             quantiles: QUANTILES.map(|q| quantile_sorted(&values, q)),
             mcse_mean: sd / n.sqrt(),
             // Delta method: Var(s²) ≈ (m₄ − σ⁴)/B, and sd = √s².
-            mcse_sd: if sd > 0.0 {
+            mcse_sd: if sd > 0.0 || sd.is_nan() {
                 ((fourth - variance * variance).max(0.0) / n).sqrt() / (2.0 * sd)
             } else {
                 0.0 * known
@@ -64,13 +64,16 @@ impl Summary {
     /// Draws that depend on each other: the chains of every repeat. Errors are those of as many independent draws as
     /// the chains are worth.
     pub fn of_chains(parameter: &str, repeats: &[Vec<Part>]) -> Summary {
+        let finite = |chain: &Part| chain.iter().copied().filter(|v| v.is_finite()).collect();
+        let repeats: Vec<Vec<Part>> =
+            repeats.iter().map(|chains| chains.iter().map(finite).collect()).collect();
         let values = repeats.iter().flatten().flatten().copied().collect();
         let plain = Summary::of(parameter, values);
         let mut sorted: Vec<f64> = repeats.iter().flatten().flatten().copied().collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let (mut for_mean, mut for_sd, mut for_quantiles) = (0.0, 0.0, [0.0; 5]);
         let mut worst: Option<Convergence> = None;
-        for chains in repeats {
+        for chains in &repeats {
             let sizes = effective_sizes(chains, plain.mean, plain.quantiles);
             for_mean += sizes.0;
             for_sd += sizes.1;
@@ -94,8 +97,14 @@ impl Summary {
 
     /// Draws with weights that sum to 1 (self-normalised importance sampling); errors by the delta method.
     pub fn weighted(parameter: &str, draws: &[(f64, f64)]) -> Summary {
-        let unit = unit(draws.iter().map(|(v, _)| v));
-        let scaled = draws.iter().map(|(v, w)| (v / unit, *w)).collect();
+        let finite = || draws.iter().filter(|(v, _)| v.is_finite());
+        let unit = unit(finite().map(|(v, _)| v));
+        let all = finite().count() == draws.len();
+        let total = if all { 1.0 } else { finite().map(|(_, w)| w).sum() };
+        let scaled: Vec<(f64, f64)> = finite().map(|(v, w)| (v / unit, w / total)).collect();
+        if scaled.is_empty() {
+            return Summary::of(parameter, Vec::new());
+        }
         Summary::weighted_numbers(parameter, scaled).times(unit)
     }
 
@@ -155,7 +164,8 @@ impl Summary {
         table(first) + &others.iter().map(body).collect::<String>()
     }
 
-    /// `summary.csv`. What a single draw does not tell, its standard deviation and all errors, is left empty.
+    /// `summary.csv`. What is not told is left empty: the standard deviation and all errors of a single draw, and everything of a
+    /// quantity that is a number in no draw.
     pub fn table(summaries: &[Summary]) -> String {
         let labels = ["q2.5", "q10", "q50", "q90", "q97.5"];
         let errors = labels.map(|l| format!("mcse_{l}"));
@@ -173,8 +183,7 @@ impl Summary {
         let numbers = [self.mean, self.sd].into_iter().chain(self.quantiles);
         let errors = [self.mcse_mean, self.mcse_sd].into_iter().chain(self.mcse_quantiles);
         let convergence = self.convergence.iter().flat_map(|c| [c.rhat, c.ess_bulk, c.ess_tail]);
-        let single = self.sd.is_nan() && !self.mean.is_nan();
-        let cell = |v: f64| if single && v.is_nan() { String::new() } else { format!("{v:?}") };
+        let cell = |v: f64| if v.is_nan() { String::new() } else { format!("{v:?}") };
         let cells: Vec<String> = numbers.chain(errors).chain(convergence).map(cell).collect();
         format!("{},{}", quoted(&self.parameter), cells.join(","))
     }
@@ -220,6 +229,16 @@ mod tests {
         assert_eq!(table.lines().nth(1), Some("x,1.5,,1.5,1.5,1.5,1.5,1.5,,,,,,,"));
         let table = Summary::table(&[Summary::of("x", vec![1.5, 1.5])]);
         assert_eq!(table.lines().nth(1), Some("x,1.5,0.0,1.5,1.5,1.5,1.5,1.5,0.0,0.0,0.0,0.0,0.0,0.0,0.0"));
+    }
+
+    #[test]
+    fn what_is_a_number_in_no_draw_has_nothing_but_empty_cells() {
+        let none = Summary::of("x", vec![f64::INFINITY, f64::NAN]);
+        assert_eq!(Summary::table(&[none]).lines().nth(1), Some("x,,,,,,,,,,,,,,"));
+        let weighted = Summary::weighted("x", &[(f64::NAN, 0.5), (f64::INFINITY, 0.5)]);
+        assert!(weighted.mean.is_nan() && weighted.sd.is_nan());
+        let some = Summary::weighted("x", &[(1.0, 0.25), (f64::NAN, 0.5), (3.0, 0.25)]);
+        assert_eq!((some.mean, some.quantiles[4]), (2.0, 3.0), "of the draws that are numbers");
     }
 
     #[test]

@@ -577,6 +577,7 @@ impl Study {
         let mass = train.mass() + self.experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
         // Conventional Bayes, which MDP-NPL begins with, has no pseudo-samples: what the data leave open stays open.
         let alpha = self.inference().alpha(&self.experiment);
+        self.check_order(train)?;
         let context = Context { train, alpha, mass, optimiser: &self.experiment.optimiser };
         let model: Arc<dyn Model> = self
             .experiment
@@ -616,6 +617,26 @@ impl Study {
     }
 
     /// Keys below the model's table, and what is wrong with them.
+    /// That somebody has said in which order the texts of ordered classes stand: the alphabet does not know.
+    fn check_order(&self, train: &Dataset) -> Result<()> {
+        let classes = train.class_names();
+        let told = !self.experiment.data.classes.is_empty() || !self.sources.classifies();
+        let numbers = classes.iter().all(|class| class.parse::<f64>().is_ok());
+        if told || numbers || self.experiment.model.name() != "ordered" {
+            return Ok(());
+        }
+        let known: Vec<String> = classes.iter().map(|class| format!("\"{}\"", printable(class))).collect();
+        let example: Vec<String> =
+            known.iter().enumerate().map(|(k, class)| format!("{class} = {k}")).collect();
+        let message = format!(
+            "`model.ordered` needs the order of its classes, and the response has the texts {}: say it from the lowest to the \
+             highest, as in `data.classes = {{ {} }}` if it is this one",
+            known.join(", "),
+            example.join(", ")
+        );
+        Err(self.problem("data.target", message))
+    }
+
     fn model_problems(&self, problems: Vec<Complaint>) -> Error {
         let place = |(key, why): Complaint| {
             let key = self.experiment.model.key(&key);

@@ -25,6 +25,7 @@ mod one_minimum;
 mod poisson;
 #[path = "../program/support.rs"]
 mod program;
+mod raw_columns;
 mod real_data;
 mod resume;
 mod sparse_mixture;

@@ -227,3 +227,37 @@ fn a_report_without_warnings_is_read_and_judged() {
     place.write("runs/l/report.json", report.to_string()).unseal("runs/l");
     assert!(place.ok(&["summary", "runs/l"]).stdout.starts_with("warning: 20 of 20 draws"));
 }
+
+const PAIN: &str = "dose,pain\n1,severe\n2,severe\n3,moderate\n4,severe\n5,moderate\n6,mild\n7,moderate\n8,mild\n9,mild\n10,moderate\n\
+                    11,mild\n12,none\n13,none\n14,mild\n15,none\n16,none\n";
+
+#[test]
+fn nobody_guesses_the_order_of_texts() {
+    let place = Place::new();
+    let text = "name = \"p\"\nseed = 1\nsampler.B = 20\nmodel.ordered.penalty = \"ridge\"\n[data]\ntrain = \"pain.csv\"\ntarget = \"pain\"\n";
+    place.write("pain.csv", PAIN).write("p.toml", text);
+    let refused = place.npl(&["run", "p.toml"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    for says in ["p.toml:7", "\"mild\", \"moderate\", \"none\", \"severe\"", "data.classes"] {
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+    }
+    place.write("p.toml", text.to_owned() + "classes = { none = 0, mild = 1, moderate = 2, severe = 3 }\n");
+    let checked = place.ok(&["check", "p.toml"]).stdout;
+    assert!(checked.contains("none 25.0 %, mild 31.2 %, moderate 25.0 %, severe 18.8 %"), "{checked}");
+}
+
+#[test]
+fn quantities_that_are_no_numbers_are_counted_and_have_no_probability() {
+    let place = logistic(OVERLAPPING);
+    let more = "[derived]\nlg = \"log(beta.b)\"\nnone = \"1/0\"\n";
+    place.write("e.toml", LOGISTIC.replace("\"none\"", "\"ridge\"") + more);
+    let ended = place.npl(&["run", "e.toml", "--out", "o"]);
+    assert!(ended.stdout.contains("`none` is no number in 20 of 20 draws"), "{}", ended.stdout);
+    let table = place.ok(&["summary", "o", "--format", "csv", "--above", "-100"]).stdout;
+    let row = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(row("none,").split(',').skip(1).all(str::is_empty), "{table}");
+    assert!(row("lg,").contains(",1.0,"), "P(lg > -100) is 1 where lg is a number: {table}");
+    let plain = place.ok(&["summary", "o", "--format", "csv"]).stdout;
+    let row = plain.lines().find(|line| line.starts_with("none,")).unwrap();
+    assert!(row.split(',').skip(1).all(str::is_empty), "{plain}");
+}

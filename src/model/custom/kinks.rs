@@ -50,7 +50,7 @@ pub fn finish(
     transform: &Transform,
     minimum: Minimum,
 ) -> Minimum {
-    if minimum.status != Status::MaxIter {
+    if !minimum.status.is_on_its_way() {
         return minimum;
     }
     let rows = on.rows(search);

@@ -6,6 +6,7 @@
 mod canonical;
 mod config;
 mod flaws;
+mod home;
 mod joint;
 mod objective;
 mod prior;
@@ -25,14 +26,15 @@ use super::{Block, Context, Joint, Model, Response, Sampled, Search, Support, Tr
 use crate::config::{Complaint, brief, complaint};
 use crate::data::Dataset;
 use crate::kernel::Level;
-use crate::optim::lbfgs::{self, Settings};
+use crate::optim::lbfgs::Settings;
 use crate::optim::{Minimum, Status};
 use crate::penalty::{Penalty, Shape};
 use crate::process::base::DrawnResponse;
 use crate::process::{BaseMeasure, Measure};
 use crate::rng::Rng;
+use home::Homes;
 use joint::PredictorJoint;
-use objective::{Metric, Objective};
+use objective::Metric;
 use prior::Predictive;
 
 /// A response: a number, and whether it is an event or censored.
@@ -138,6 +140,22 @@ pub trait Law: Clone + Send + Sync + 'static {
         false
     }
 
+    /// The loss has one minimum, if any; a law that does not say so is one of several.
+    fn has_one_minimum(&self) -> bool {
+        true
+    }
+
+    /// For a loss that does not grow for ever: laws whose minima lead to one of its own, the first of them smooth and convex. A start
+    /// without them may lie where no row moves anything.
+    fn ways(&self) -> Vec<Self> {
+        Vec::new()
+    }
+
+    /// Whether the loss of a response is not flat at η.
+    fn reaches(&self, _at: &Self::At, _of: Outcome, _eta: &[f64]) -> bool {
+        true
+    }
+
     /// What else the data must have for φ to have a minimum.
     fn wants(&self, _train: &Dataset) -> Option<Complaint> {
         None
@@ -168,6 +186,7 @@ pub struct Predictor<L: Law> {
     named: Vec<String>,
     metric: OnceLock<Metric>,
     sound: OnceLock<bool>,
+    home: Homes,
 }
 
 /// Draws of a block.
@@ -216,6 +235,7 @@ impl Common {
             named: law.predictors(),
             metric: OnceLock::new(),
             sound: OnceLock::new(),
+            home: Homes::new(),
             law,
         })
     }
@@ -418,15 +438,15 @@ impl<L: Law> Model for Predictor<L> {
         let alike = |a: &Search, b: &Search| std::ptr::eq(a.f.observed(), b.f.observed());
         let of_chunk = |searches: &[Search]| {
             let transform = self.transform();
-            let starts = searches.iter().map(|s| transform.unconstrain(&s.start)).collect();
-            let block: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
-            let metric = self.metric(block[0].observed());
-            let mut objective = Objective::new(self, &transform, metric, &block);
-            let minima = lbfgs::minimise_block(&mut objective, starts, &self.settings());
+            let minima = self.minima(searches);
             let finish = |(minimum, search): (Minimum, &Search)| {
                 let theta = transform.constrain(&minimum.theta).0;
-                let finite = theta.iter().all(|t| t.is_finite());
-                let status = if finite { minimum.status } else { Status::Failed };
+                let finite = minimum.value.is_finite() && theta.iter().all(|t| t.is_finite());
+                let status = match finite {
+                    true if self.is_flat(search.f, &theta) => Status::Flat,
+                    true => minimum.status,
+                    false => Status::Failed,
+                };
                 let status = self.flaw(search.f).filter(|_| status != Status::Failed).unwrap_or(status);
                 Minimum { value: minimum.value * self.weight(search.f), theta, status, ..minimum }
             };

@@ -9,8 +9,9 @@ use crate::kernel::products::{add_gradients, add_margins, cross_products};
 use crate::kernel::{LANES, Line, Panel, load};
 use crate::linalg::Cholesky;
 use crate::model::Transform;
+use crate::optim::Status;
 use crate::optim::batch::{BatchObjective, Trial, evaluate_at};
-use crate::optim::lbfgs;
+use crate::optim::lbfgs::{self, Settings};
 use crate::penalty::Shape;
 use crate::process::{Measure, Part};
 
@@ -23,8 +24,25 @@ const STEP: f64 = 1e-4;
 /// Shares of the diagonal that are added to a Hessian until it is positive definite.
 const SHIFTS: [f64; 4] = [1e-10, 1e-3, 0.1, 10.0];
 
+/// Iterations in which a fit from 0 that is worth having is found.
+const PATIENCE: usize = 500;
+
 /// H₀ that all searches share, in unconstrained coordinates; unknown where parameters are too many.
-pub(super) struct Metric(Option<Cholesky>);
+pub(super) struct Metric {
+    factor: Option<Cholesky>,
+    /// The unweighted data could not be fitted from 0.
+    lost: bool,
+}
+
+impl Metric {
+    pub fn none() -> Metric {
+        Metric { factor: None, lost: false }
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+}
 
 /// Σ w l over the atoms of a part, one by one; its derivatives are added to `gradient`.
 pub(super) fn add_part<L: Law>(
@@ -52,7 +70,7 @@ pub(super) fn add_part<L: Law>(
     sum
 }
 
-fn outcome(part: &Part, k: usize) -> Outcome {
+pub(super) fn outcome(part: &Part, k: usize) -> Outcome {
     Outcome { y: part.response(k).expect("regression data have responses"), event: part.is_event(k) }
 }
 
@@ -75,25 +93,28 @@ impl<L: Law> Predictor<L> {
             let transform = self.transform();
             let plain = self.optimiser.change.is_some() || self.kink() > 0.0;
             if plain || data.n() == 0 || transform.dim() > LARGEST {
-                return Metric(None);
+                return Metric::none();
             }
             let start = self.rough_start();
-            let rough = Metric(self.rough(data, &transform));
+            let rough = Metric { factor: self.rough(data, &transform), lost: false };
             let f = Measure::empirical(data);
             let block = [&f];
             let mut objective = Objective::new(self, &transform, &rough, &block);
-            let fit =
-                lbfgs::minimise_block(&mut objective, vec![transform.unconstrain(&start)], &self.settings())
-                    .remove(0);
+            let settings = self.settings();
+            let settings = Settings { max_iterations: settings.max_iterations.min(PATIENCE), ..settings };
+            let fit = lbfgs::minimise_block(&mut objective, vec![transform.unconstrain(&start)], &settings)
+                .remove(0);
+            let lost = fit.status != Status::Ok;
             if fit.theta.iter().any(|t| !t.is_finite()) {
-                return rough;
+                return Metric { lost, ..rough };
             }
             let hessian = self.hessian(data, &transform, &f, &fit.theta);
-            positive(&hessian).map_or(rough, |factor| Metric(Some(factor)))
+            let factor = positive(&hessian).or(rough.factor);
+            Metric { factor, lost }
         })
     }
 
-    fn rough_start(&self) -> Vec<f64> {
+    pub(super) fn rough_start(&self) -> Vec<f64> {
         let phi = self.law.extras().into_iter().flat_map(|extra| extra.start);
         std::iter::repeat_n(0.0, self.linear()).chain(phi).collect()
     }
@@ -132,7 +153,7 @@ impl<L: Law> Predictor<L> {
             u[j] + if i % p == j { by } else { 0.0 }
         };
         let points = Array2::from_shape_fn((2 * p, p), moved);
-        let nothing = Metric(None);
+        let nothing = Metric::none();
         let block = [f];
         let mut objective = Objective::new(self, transform, &nothing, &block);
         let (_, gradients) = evaluate_at(&mut objective, &vec![0; 2 * p], &points);
@@ -174,7 +195,7 @@ impl<'a, L: Law> Objective<'a, L> {
     }
 
     /// Losses of a draw are divided by the weight of its penalty, which has weight 1 then.
-    fn scale(&self, search: usize) -> f64 {
+    pub fn scale(&self, search: usize) -> f64 {
         1.0 / self.model.weight(self.block[search])
     }
 
@@ -334,7 +355,7 @@ impl<L: Law> BatchObjective for Objective<'_, L> {
     }
 
     fn precondition(&mut self, searches: &[usize], _far: &[bool], v: &mut Array2<f64>) -> bool {
-        let Metric(Some(factor)) = self.metric else { return false };
+        let Some(factor) = &self.metric.factor else { return false };
         for (&search, mut row) in searches.iter().zip(v.outer_iter_mut()) {
             let solved = factor.solve(row.as_slice().expect("rows of a matrix are contiguous"));
             row.assign(&ArrayView1::from(&solved));

@@ -39,17 +39,29 @@ impl Metric {
             if data.n() == 0 || transform.dim() > MOST || model.optimiser.change.is_some() {
                 return None;
             }
-            let f = Measure::empirical(data);
-            let on = model.loss.on(&[&f]);
-            let objective = objective(on.as_ref(), transform, None);
-            let at = |u: &[f64]| {
-                let (values, mut gradients) = objective.at(&[0], &[u.to_vec()]);
-                (values[0], gradients.remove(0))
-            };
-            fit(transform.dim(), model.mass, at, |u| matrix(&objective, 0, u)).map(|(_, factor)| factor)
+            fitted(model, transform, data).map(|(_, factor)| factor)
         };
         self.0.get_or_init(make).as_ref()
     }
+}
+
+/// The fit to the unweighted data, and the Hessian there.
+pub(super) fn fitted<L: RowLoss>(
+    model: &Rows<L>,
+    transform: &Transform,
+    data: &Dataset,
+) -> Option<(Vec<f64>, Cholesky)> {
+    if data.n() == 0 || transform.dim() > MOST {
+        return None;
+    }
+    let f = Measure::empirical(data);
+    let on = model.loss.on(&[&f]);
+    let objective = objective(on.as_ref(), transform, None);
+    let at = |u: &[f64]| {
+        let (values, mut gradients) = objective.at(&[0], &[u.to_vec()]);
+        (values[0], gradients.remove(0))
+    };
+    fit(transform.dim(), model.mass, at, |u| matrix(&objective, 0, u))
 }
 
 /// The minimum of a loss, by damped Newton steps from 0, and the Hessian near it; `None` if they do not come near.
@@ -59,7 +71,17 @@ pub fn fit(
     at: impl Fn(&[f64]) -> (f64, Vec<f64>),
     hessian: impl Fn(&[f64]) -> Array2<f64>,
 ) -> Option<(Vec<f64>, Cholesky)> {
-    let mut u = vec![0.0; p];
+    fit_from(vec![0.0; p], mass, at, hessian)
+}
+
+/// The same from another point.
+pub fn fit_from(
+    mut u: Vec<f64>,
+    mass: f64,
+    at: impl Fn(&[f64]) -> (f64, Vec<f64>),
+    hessian: impl Fn(&[f64]) -> Array2<f64>,
+) -> Option<(Vec<f64>, Cholesky)> {
+    let p = u.len();
     let (mut value, mut gradient) = at(&u);
     for _ in 0..STEPS {
         let h = hessian(&u);

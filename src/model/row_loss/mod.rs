@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView1};
 
 mod metric;
 
-pub use metric::{Metric, fit};
+pub use metric::{Metric, fit, fit_from};
 
 use super::{Block, Joint, Model, Response, Search, Support, Transform, expectation};
 use crate::config::{Complaint, complaint};
@@ -241,7 +241,37 @@ impl<L: RowLoss> Rows<L> {
         if first.max_iterations < settings.max_iterations {
             self.go_on(on.as_ref(), transform, &settings, &mut minima);
         }
+        self.again_from_the_fit(on.as_ref(), transform, block[0].observed(), &settings, &mut minima);
         minima
+    }
+
+    /// Regressions whose searches did not come to an end from their own starts are searched again from the fit to the unweighted data,
+    /// with the iterations that are left to them.
+    fn again_from_the_fit(
+        &self,
+        on: &dyn OnBlock,
+        transform: &Transform,
+        data: &Dataset,
+        settings: &Settings,
+        minima: &mut [Minimum],
+    ) {
+        let open = |m: &Minimum| m.status == Status::Failed || m.status.is_on_its_way();
+        let left = |m: &Minimum| open(m) && m.iterations < settings.max_iterations;
+        let lost: Vec<usize> = (0..minima.len()).filter(|&i| left(&minima[i])).collect();
+        if lost.is_empty() || self.loss.coefficients().is_none() || self.optimiser.change.is_some() {
+            return;
+        }
+        let Some((u, factor)) = metric::fitted(self, transform, data) else { return };
+        for i in lost {
+            let one = One { on, search: i };
+            let mut again = objective(&one, transform, Some(&factor));
+            let found = lbfgs::minimise_block(&mut again, vec![u.clone()], settings).remove(0);
+            let iterations = minima[i].iterations + found.iterations;
+            if found.status == Status::Ok || !minima[i].beats(&found) {
+                minima[i] = found;
+            }
+            minima[i].iterations = iterations;
+        }
     }
 
     /// Those that second derivatives did not lead to a minimum are searched for again; the lower end counts.
@@ -263,7 +293,7 @@ impl<L: RowLoss> Rows<L> {
 
     /// Searches that were handed over and not finished have all their iterations, one by one.
     fn go_on(&self, on: &dyn OnBlock, transform: &Transform, settings: &Settings, minima: &mut [Minimum]) {
-        for (search, minimum) in minima.iter_mut().enumerate().filter(|(_, m)| m.status == Status::MaxIter) {
+        for (search, minimum) in minima.iter_mut().enumerate().filter(|(_, m)| m.status.is_on_its_way()) {
             let one = One { on, search };
             let mut objective = objective(&one, transform, None);
             let start = vec![minimum.theta.clone()];
@@ -458,9 +488,7 @@ impl<L: RowLoss> Model for Rows<L> {
         };
         let constrain = |minimum: Minimum| {
             let theta = transform.constrain(&minimum.theta).0;
-            let finite = theta.iter().all(|t| t.is_finite());
-            let status = if finite { minimum.status } else { Status::Failed };
-            Minimum { theta, status, ..minimum }
+            Minimum { theta, ..minimum }.sound()
         };
         minima.into_iter().map(constrain).collect()
     }

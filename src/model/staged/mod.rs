@@ -512,7 +512,7 @@ impl Draw<'_> {
         let rank = |status: Status| match status {
             Status::Ok => 0,
             Status::Collapsed => 1,
-            Status::MaxIter => 2,
+            Status::MaxIter | Status::Stuck => 2,
             _ => 3,
         };
         if rank(found.status) > rank(so_far.status) {
