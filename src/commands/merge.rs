@@ -156,8 +156,10 @@ fn complete(study: &Study, run: &Run, kept: &Kept, of: usize, shards: &Shards) -
         return Ok(());
     }
     let message = format!(
-        "{} of {of} shards are missing or not finished; make them with\n  --array={}\nand `--shard auto/{of}`",
+        "{} of {of} shards are missing or not finished; make each with `npl run … --shard I/{of}`, I = {}\n(under \
+         Slurm: --array={} and `--shard auto/{of}`); `--force` replaces a shard of another run",
         missing.len(),
+        store::ranges(&missing),
         store::ranges(&missing)
     );
     Err(Error::input(message).into())

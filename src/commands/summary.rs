@@ -102,6 +102,14 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
             table.len() - LISTED - 1
         );
     }
+    if told.units.is_some() && args.units == Units::Data {
+        let derived = predict::derived(&args.run)?;
+        let shown: Vec<String> = derived.into_iter().filter(|name| chosen.contains(name)).collect();
+        if !shown.is_empty() {
+            let shown = printable(&shown.join(", ")).to_string();
+            out += &format!("(of [derived], in the units of the model and not of the data: {shown})\n");
+        }
+    }
     match &relabelled {
         Some(done) => out += &format!("({})\n", relabel::trust(done)),
         None if relation.exchangeable => {
@@ -326,12 +334,14 @@ pub fn diagnostics(report: &Report) -> String {
 
 fn over_repeats(m: &OverRepeats, what: &str) -> String {
     let mcse = m.mcse.unwrap_or(f64::NAN);
+    // Of one draw there is none that could be told, and a share that all draws agree on has none.
+    let told = if mcse > 0.0 { format!("Monte Carlo error {mcse:.1e}") } else { String::new() };
     match (m.sd, m.se) {
         (Some(sd), Some(se)) => format!(
             "{:.4}  sd {sd:.4}, se {se:.4} over {} {what}, Monte Carlo error {mcse:.1e}",
             m.mean, m.repeats
         ),
-        _ => format!("{}  Monte Carlo error {mcse:.1e}", number(m.mean, mcse)),
+        _ => format!("{}  {told}", number(m.mean, mcse)).trim_end().to_owned(),
     }
 }
 

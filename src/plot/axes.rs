@@ -51,6 +51,20 @@ impl Axis {
         Axis { range: range.unwrap_or(self.range), ..self }
     }
 
+    /// With room for marks at both ends, as a share of it; what was asked for stays as it is.
+    pub fn roomy(self, share: f64, asked: Option<(f64, f64)>) -> Axis {
+        let (low, high) = self.range;
+        let range = match asked {
+            Some(range) => range,
+            None if self.log => {
+                let factor = libm::pow(high / low, share);
+                (low / factor, high * factor)
+            }
+            None => airy((low, high), share),
+        };
+        Axis { range, ..self }
+    }
+
     fn share(&self, value: f64) -> f64 {
         let at = |v: f64| if self.log { libm::log(v.max(f64::MIN_POSITIVE)) } else { v };
         (at(value) - at(self.range.0)) / (at(self.range.1) - at(self.range.0))

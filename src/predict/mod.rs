@@ -5,7 +5,7 @@ mod interval;
 mod run;
 
 pub use interval::Interval;
-pub use run::{Posterior, check_ratios, preparation};
+pub use run::{Posterior, check_ratios, derived, preparation};
 
 use std::ops::Range;
 

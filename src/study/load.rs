@@ -134,6 +134,11 @@ impl Sources {
             design.map_or(Ok(()), |fault| Err(in_formula(fault)))?;
             let (train, test, notes) = prepare::frames(train, test, &sources.recipe).map_err(in_files)?;
             sources.notes = notes;
+            let tests = config.test.iter().flat_map(Files::as_slice);
+            sources.notes.doubts.extend(tests.filter(|name| files.as_slice().contains(name)).map(|name| {
+                let name = printable(name);
+                format!("{name} is a file of `data.train` and of `data.test`: its test rows are rows that were learnt from")
+            }));
             if let (Some(folds), Some(given)) = (train.folds(), config.split.as_ref().and_then(|s| s.given()))
             {
                 check_folds(folds, given, experiment.repeats.get()).map_err(in_files)?;
@@ -373,6 +378,17 @@ impl Sources {
             Source::Resampled(frame, _) => {
                 Some(self.preparation_of(&frame.split(&resampled(frame, config, part.seed), &[]).0))
             }
+        }
+    }
+
+    /// The same of the rows that all repeats are drawn from, where each repeat standardises the rows that it drew by themselves. A
+    /// response that is drawn from prepared columns knows those of its repeat, and no others.
+    pub fn preparation_of_all(&self, config: &DataConfig) -> Option<Preparation> {
+        match &self.data {
+            Source::Resampled(frame, _) if config.response.is_none() => {
+                Some(self.preparation_of(frame)).filter(Preparation::standardises)
+            }
+            _ => None,
         }
     }
 
