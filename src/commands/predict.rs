@@ -239,8 +239,7 @@ impl Sheet {
             match self.format {
                 PredictionFormat::Csv => {
                     let kept = rows.kept[i].iter().map(|cell| quoted(cell));
-                    let numbers =
-                        numbers.iter().map(|v| if v.is_nan() { String::new() } else { v.to_string() });
+                    let numbers = numbers.iter().map(|v| if v.is_nan() { String::new() } else { cell(*v) });
                     let line = [(before + i + 1).to_string()].into_iter().chain(kept).chain(numbers);
                     bytes.extend(line.collect::<Vec<_>>().join(",").bytes());
                     bytes.push(b'\n');
@@ -277,6 +276,12 @@ impl Sheet {
             }
         }
     }
+}
+
+/// A number with all its digits, and no row of zeros beside them.
+fn cell(value: f64) -> String {
+    let plain = value == 0.0 || !value.is_finite() || (1e-5..1e16).contains(&value.abs());
+    if plain { value.to_string() } else { format!("{value:e}") }
 }
 
 /// What is told of a row, in the order of the columns; NaN where nothing is.

@@ -134,7 +134,7 @@ fn number(value: f64, step: f64, largest: f64) -> String {
         return "0".into();
     }
     let digits = (-(step.log10() + 1e-9).floor()).max(0.0) as usize;
-    if largest >= 1e6 || step < 1e-4 {
+    if largest >= 1e6 || step < 1e-4 && (largest < 1e-3 || digits > 8) {
         let more = ((value.abs().log10().floor() - step.log10().floor()).max(0.0) as usize).min(12);
         let text = format!("{value:.more$e}");
         let (head, power) = text.split_once('e').unwrap_or((&text, "0"));
