@@ -206,7 +206,7 @@ pub struct DataConfig {
     /// What happens to missing values.
     #[serde(default)]
     pub missing: Missing,
-    /// Columns of text, or "auto": those with a text among their first 100 cells. Each becomes dummy columns. Dates are texts.
+    /// Columns of text, dates among them, or "auto": those with a text among their first 100 cells. Each becomes dummy columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub categorical: Option<CategoricalConfig>,
     /// Which levels get a dummy column.
@@ -215,7 +215,7 @@ pub struct DataConfig {
     /// What happens to a level that occurs only in the test file.
     #[serde(default)]
     pub unseen: Unseen,
-    /// Which columns are brought to mean 0 and standard deviation 1. Most searches need columns of about one scale.
+    /// Which columns are brought to mean 0 and standard deviation 1, which most searches need.
     #[serde(default)]
     pub standardise: Standardise,
     /// Whose mean and standard deviation standardise the test rows.

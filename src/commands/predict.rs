@@ -14,6 +14,7 @@ use npl::predict::{Posterior, Question, Told};
 use npl::samples::{npy_header, quoted};
 use npl::store::{self, AtomicFile};
 
+use super::text::counted;
 use super::{note, pin, pool, reading, round};
 use crate::cli::{PredictArgs, PredictionFormat};
 
@@ -343,11 +344,12 @@ impl Score {
     fn said(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.left_out > 0 {
-            lines.push(format!("{} rows have missing values and no prediction", self.left_out));
+            lines.push(format!("{} with missing values and no prediction", counted(self.left_out, "row")));
         }
         if self.rows > 0 {
             let n = self.rows as f64;
-            let mut line = format!("{} rows have responses: LPPD {:.6}", self.rows, self.log_density / n);
+            let mut line =
+                format!("{} with responses: LPPD {:.6}", counted(self.rows, "row"), self.log_density / n);
             if self.single {
                 line += &format!(", MSE {:.6}", self.squares / n);
             }

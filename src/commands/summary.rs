@@ -119,7 +119,12 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         None => {}
     }
     if report.repeats.len() > 1 && args.repeat.is_none() {
-        out += "(draws of all repeats together; --repeat N for one)\n";
+        out += match report.folds {
+            Some(_) => {
+                "(draws of all folds together, whose training rows overlap: the posterior of no data set; --repeat N for one)\n"
+            }
+            None => "(draws of all repeats together; --repeat N for one)\n",
+        };
     }
     out += "\n";
     out += &diagnostics(&report);
@@ -211,7 +216,8 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
     }
     let mut out = heading(report);
     out += &render(&rows, args.format);
-    out += &format!("(median [10 %, 90 %] of the widest parameters; {} has all)\n\n", store::PATH);
+    let fold = if report.folds.is_some() { ", of the first fold" } else { "" };
+    out += &format!("(median [10 %, 90 %] of the widest parameters{fold}; {} has all)\n\n", store::PATH);
     out += &diagnostics(report);
     print(out.as_bytes())
 }
