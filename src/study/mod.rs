@@ -678,7 +678,15 @@ fn like(pattern: &str, names: &[String]) -> Vec<String> {
 fn named_in(document: &Document, error: Error) -> Error {
     let Error::Input(message) = error else { return error };
     let keys = message.split('`').skip(1).step_by(2).filter(|key| key.starts_with("data."));
-    let place = keys.chain(["data.train"]).find_map(|key| Some((key, document.line(key)?)));
+    // A column that is not there is named where it is asked for.
+    let named = |key: &&str| {
+        let absent = |text: &str| message.contains(&format!("no column \"{}\"", printable(text)));
+        document.text(key).is_some_and(absent)
+    };
+    let columns = ["target", "event", "offset", "exposure", "weight", "cluster", "stratify"];
+    let columns = columns.map(|name| format!("data.{name}"));
+    let asked = columns.iter().map(String::as_str).filter(named);
+    let place = keys.chain(asked).chain(["data.train"]).find_map(|key| Some((key, document.line(key)?)));
     let place = place.map(|(key, line)| format!("\n  see {line}, `{key}`")).unwrap_or_default();
     Error::Input(message.clone() + &place)
 }
