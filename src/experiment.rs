@@ -77,6 +77,14 @@ fn one() -> Count {
 }
 
 impl Experiment {
+    /// Whether the model's table says anything of a penalty but that there is none.
+    pub fn is_penalised(&self) -> bool {
+        let tree = serde_json::to_value(&self.model).unwrap_or_default();
+        let table = &tree[self.model.name()];
+        let none = |value: &serde_json::Value| value.is_null() || value == "none";
+        !none(&table["penalty"]) && table["gamma"] != 0.0 && table["gamma"] != 0
+    }
+
     /// How often the rows are held out in parts: 1 without cross-validation.
     pub fn folds(&self) -> usize {
         self.evaluate.folds.map_or(1, Count::get)
@@ -205,7 +213,7 @@ pub struct DataConfig {
     /// What happens to missing values.
     #[serde(default)]
     pub missing: Missing,
-    /// Columns of text, or "auto": those with a text among their first 100 cells. Each becomes dummy columns.
+    /// Columns of text, dates among them, or "auto": those with a text among their first 100 cells. Each becomes dummy columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub categorical: Option<CategoricalConfig>,
     /// Which levels get a dummy column.
@@ -214,7 +222,7 @@ pub struct DataConfig {
     /// What happens to a level that occurs only in the test file.
     #[serde(default)]
     pub unseen: Unseen,
-    /// Which columns are brought to mean 0 and standard deviation 1.
+    /// Which columns are brought to mean 0 and standard deviation 1, which most searches need.
     #[serde(default)]
     pub standardise: Standardise,
     /// Whose mean and standard deviation standardise the test rows.
@@ -719,7 +727,7 @@ pub struct PathConfig {
     /// are then of draws, through all settings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
-    /// Parameters whose draws are kept for every setting; of the others `path.csv` has the quantiles.
+    /// Parameters whose draws are kept for every setting, by name or pattern (`"beta.*"`); of the others `path.csv` has the quantiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keep: Vec<String>,
 }

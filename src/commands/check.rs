@@ -177,6 +177,7 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
     if let Some(distinct) = notes.distinct {
         lines.push(format!("collapsed   identical training rows are one: {distinct} that differ"));
     }
+    lines.extend(notes.doubts.iter().map(|line| format!("doubtful    {line}")));
     lines.extend(notes.base.iter().flat_map(|base| base.changes()).map(|line| format!("base        {line}")));
     lines.extend(constants(notes, train));
     if let Some(y) = &train.y {
@@ -356,7 +357,7 @@ fn bootstrap_cost(
         begun = if pace.is_none() { Instant::now() } else { begun };
         pace = Some(news?);
     }
-    let on = format!("on {threads} threads");
+    let on = format!("on {}", counted(threads, "thread"));
     let kernels = format!("({} kernels)", Level::current().name());
     let patience = seconds(PATIENCE.as_secs_f64());
     let total = match pace {

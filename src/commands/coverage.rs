@@ -144,6 +144,9 @@ fn asked_as_text(resolved: &str, plan: &Plan) -> Result<String> {
     let mut coverage = toml::Table::new();
     coverage.insert("intervals".into(), toml::Value::Array(asked));
     coverage.insert("parameters".into(), toml::Value::Array(parameters));
+    if plan.truth.in_units_of_data {
+        coverage.insert("units".into(), "data".into());
+    }
     // What is kept of a data set depends on the truth only by the parameters that have one.
     table.insert("coverage".into(), toml::Value::Table(coverage));
     Ok(table.to_string())
@@ -199,8 +202,9 @@ fn text(found: &Coverage) -> String {
         ("minimum", Some(rows)) => format!("minimum of the loss over {rows} rows"),
         (by, _) => by.to_owned(),
     };
+    let units = if found.truth.in_units_of_data { "; coefficients per unit of the file" } else { "" };
     out += &format!(
-        "{}: {}, {} of {} rows each, {} draws, seed {}\ntruth: {by}\n\n",
+        "{}: {}, {} of {} rows each, {} draws, seed {}\ntruth: {by}{units}\n\n",
         printable(&settings.name),
         printable(&settings.label),
         counted(found.datasets, "data set"),

@@ -152,7 +152,10 @@ fn why(status: Status) -> &'static str {
 fn searches(study: &Study, trial: &ReadyTrial, plan: &Plan, f: &Measure, draw: &Draw, top: usize) -> String {
     let model = trial.model.as_ref();
     if model.blocks().is_empty() {
-        return format!("the minimum is known in closed form: objective {:?}\n\n", draw.minimum.value);
+        return format!(
+            "there is one minimum, found without a start that could be another: objective {:?}\n\n",
+            draw.minimum.value
+        );
     }
     let mut rows = vec![
         ["restart", "at the start", "objective", "iterations", "gradient", "why it ended"]

@@ -121,7 +121,10 @@ fn alike(shards: &Shards) -> Result<(Identity, usize)> {
         };
         if let Some(why) = why {
             let pair = format!("{} and {}", shown(run, first), shown(other, shard));
-            return Err(Error::input(format!("{pair} are not of one run: {why}")).into());
+            let message = format!(
+                "{pair} are not of one run: {why}; `npl run … --shard I/N --force` makes the wrong one again"
+            );
+            return Err(Error::input(message).into());
         }
     }
     Ok((identity.clone(), first.of))
@@ -156,8 +159,10 @@ fn complete(study: &Study, run: &Run, kept: &Kept, of: usize, shards: &Shards) -
         return Ok(());
     }
     let message = format!(
-        "{} of {of} shards are missing or not finished; make them with\n  --array={}\nand `--shard auto/{of}`",
+        "{} of {of} shards are missing or not finished; make each with `npl run … --shard I/{of}`, I = {}\n(under \
+         Slurm: --array={} and `--shard auto/{of}`)",
         missing.len(),
+        store::ranges(&missing),
         store::ranges(&missing)
     );
     Err(Error::input(message).into())

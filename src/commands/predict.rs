@@ -17,6 +17,7 @@ use npl::predict::{self, Places, Posterior, Question, Told};
 use npl::samples::{npy_header, quoted};
 use npl::store::{self, AtomicFile};
 
+use super::text::counted;
 use super::{groups, note, pin, pool, reading, round};
 use crate::cli::{PredictArgs, PredictionFormat};
 
@@ -296,8 +297,7 @@ impl Sheet {
             match self.format {
                 PredictionFormat::Csv => {
                     let kept = rows.kept[i].iter().map(|cell| quoted(cell));
-                    let numbers =
-                        numbers.iter().map(|v| if v.is_nan() { String::new() } else { v.to_string() });
+                    let numbers = numbers.iter().map(|v| if v.is_nan() { String::new() } else { cell(*v) });
                     let line = [(before + i + 1).to_string()].into_iter().chain(kept).chain(numbers);
                     bytes.extend(line.collect::<Vec<_>>().join(",").bytes());
                     bytes.push(b'\n');
@@ -334,6 +334,12 @@ impl Sheet {
             }
         }
     }
+}
+
+/// A number with all its digits, and no row of zeros beside them.
+fn cell(value: f64) -> String {
+    let plain = value == 0.0 || !value.is_finite() || (1e-5..1e16).contains(&value.abs());
+    if plain { value.to_string() } else { format!("{value:e}") }
 }
 
 /// What is told of a row, in the order of the columns; NaN where nothing is.
@@ -395,11 +401,12 @@ impl Score {
     fn said(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.left_out > 0 {
-            lines.push(format!("{} rows have missing values and no prediction", self.left_out));
+            lines.push(format!("{} with missing values and no prediction", counted(self.left_out, "row")));
         }
         if self.rows > 0 {
             let n = self.rows as f64;
-            let mut line = format!("{} rows have responses: LPPD {:.6}", self.rows, self.log_density / n);
+            let mut line =
+                format!("{} with responses: LPPD {:.6}", counted(self.rows, "row"), self.log_density / n);
             if self.single {
                 line += &format!(", MSE {:.6}", self.squares / n);
             }

@@ -105,6 +105,14 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
             table.len() - LISTED - 1
         );
     }
+    if all.units.is_some() && args.units == Units::Data {
+        let derived = predict::derived(&args.run)?;
+        let shown: Vec<String> = derived.into_iter().filter(|name| all.chosen.contains(name)).collect();
+        if !shown.is_empty() {
+            let shown = printable(&shown.join(", ")).to_string();
+            out += &format!("(of [derived], in the units of the model and not of the data: {shown})\n");
+        }
+    }
     match &relabelled {
         Some(done) => out += &format!("({})\n", relabel::trust(done)),
         None if relation.exchangeable => {
@@ -114,7 +122,12 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         None => {}
     }
     if repeats > 1 && args.repeat.is_none() {
-        out += "(draws of all repeats together; --repeat N for one)\n";
+        out += match report.folds {
+            Some(_) => {
+                "(draws of all folds together, whose training rows overlap: the posterior of no data set; --repeat N for one)\n"
+            }
+            None => "(draws of all repeats together; --repeat N for one)\n",
+        };
     }
     if contrasts.is_some() {
         out += "(groups are independent of each other: their draws are paired by their numbers)\n";
@@ -299,7 +312,8 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
     }
     let mut out = heading(report);
     out += &render(&rows, args.format);
-    out += &format!("(median [10 %, 90 %] of the widest parameters; {} has all)\n\n", store::PATH);
+    let fold = if report.folds.is_some() { ", of the first fold" } else { "" };
+    out += &format!("(median [10 %, 90 %] of the widest parameters{fold}; {} has all)\n\n", store::PATH);
     out += &diagnostics(report);
     print(out.as_bytes())
 }
@@ -447,12 +461,14 @@ pub fn diagnostics(report: &Report) -> String {
 
 fn over_repeats(m: &OverRepeats, what: &str) -> String {
     let mcse = m.mcse.unwrap_or(f64::NAN);
+    // Of one draw there is none that could be told, and a share that all draws agree on has none.
+    let told = if mcse > 0.0 { format!("Monte Carlo error {mcse:.1e}") } else { String::new() };
     match (m.sd, m.se) {
         (Some(sd), Some(se)) => format!(
             "{:.4}  sd {sd:.4}, se {se:.4} over {} {what}, Monte Carlo error {mcse:.1e}",
             m.mean, m.repeats
         ),
-        _ => format!("{}  Monte Carlo error {mcse:.1e}", number(m.mean, mcse)),
+        _ => format!("{}  {told}", number(m.mean, mcse)).trim_end().to_owned(),
     }
 }
 

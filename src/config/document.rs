@@ -128,6 +128,14 @@ impl Document {
         if there { self.source.line_named(&node.place) } else { None }
     }
 
+    /// The text at a key, if there is one.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.find(key) {
+            (Node { data: Data::Text(text), .. }, true) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The document with another value at the key that is written at `named`; the value itself is written at `at`.
     pub fn with(&self, named: &str, at: &str, value: &Scalar) -> Result<Document, Problems> {
         let (name, value_node) = (self.find(named).0, self.find(at).0);

@@ -174,11 +174,13 @@ impl<'s> Checker<'s> {
             }
             _ if plain => self.best(node, &forms, path),
             _ => {
-                self.report(
-                    node,
-                    path,
-                    format!("`{path}` must be {}, not {}", self.name(&forms), describe(&node.data)),
-                );
+                let is = describe(&node.data);
+                // A column whose name is a number, say.
+                let number = matches!(node.data, Data::Integer(_) | Data::Float(_));
+                let text = matches!(&forms[..], [Form::Plain(view)] if view.allows("string"));
+                let hint =
+                    if number && text { format!("; in quotes, \"{is}\", it is one") } else { String::new() };
+                self.report(node, path, format!("`{path}` must be {}, not {is}{hint}", self.name(&forms)));
                 None
             }
         }

@@ -217,8 +217,12 @@ mod tests {
     #[test]
     fn rates_widths_and_scores_are_what_they_are_by_hand() {
         let outcomes = [outcome(1.5, 3.5), outcome(0.0, 2.0), outcome(-4.0, 0.0)];
-        let truth =
-            Truth { by: "stated".into(), rows: None, values: vec![("a".into(), 1.0), ("b".into(), 0.0)] };
+        let truth = Truth {
+            by: "stated".into(),
+            rows: None,
+            in_units_of_data: false,
+            values: vec![("a".into(), 1.0), ("b".into(), 0.0)],
+        };
         let lines = of_kind("percentile", 0.9, 0, &truth, &outcomes.iter().collect::<Vec<_>>());
         let [a, b, all] = <[Line; 3]>::try_from(lines).unwrap();
         let third = 1.0 / 3.0;

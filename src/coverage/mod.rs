@@ -16,6 +16,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 pub use archive::Archive;
 pub use lines::{Coverage, Line, Settings};
+use truth::units;
 pub use truth::{Truth, Wanted};
 
 use crate::bytes::bytes;
@@ -126,7 +127,15 @@ impl<'a> Plan<'a> {
         let all = 0..self.study.draws() as u64;
         let (rows, findings) = rows_of(self.study, &trial, &[all], None, Machine { pool, cancel })?;
         let total = rows.len();
-        let rows: Vec<_> = rows.into_iter().filter(|row| !row.failed()).collect();
+        let mut rows: Vec<_> = rows.into_iter().filter(|row| !row.failed()).collect();
+        let own = self.study.inference().parameters(trial.model.as_ref(), &trial.train);
+        if let Some(units) = units(self.study, &own, Some(i))? {
+            for row in &mut rows {
+                units.apply(0, &mut row.theta);
+                row.theta.truncate(own.len());
+                self.study.extend(row);
+            }
+        }
         if rows.len() < 2 {
             return Ok(Err("no draw of it is one".to_owned()));
         }

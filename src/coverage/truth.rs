@@ -14,7 +14,7 @@ use crate::optim::Status;
 use crate::process::Measure;
 use crate::restarts::leaders;
 use crate::rng::Purpose;
-use crate::samples::Sample;
+use crate::samples::{Sample, Units};
 use crate::study::Study;
 
 /// Which truth is asked for.
@@ -37,6 +37,9 @@ pub struct Truth {
     /// Rows that the loss was made small over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<usize>,
+    /// Coefficients, and what is derived of them, are in the units of the file, and not those of the model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_units_of_data: bool,
     pub values: Vec<(String, f64)>,
 }
 
@@ -45,13 +48,18 @@ impl Truth {
     pub fn of(study: &Study, wanted: &Wanted, rows: usize) -> Result<Truth> {
         let first = study.trial(0)?;
         let names = first.model.names();
+        let units = units(study, &names, None)?;
+        let in_units_of_data = units.is_some();
         match wanted {
             Wanted::File(path) => {
                 let values = read(path, &study.parameters(&first))?;
-                Ok(Truth { by: "file".into(), rows: None, values })
+                Ok(Truth { by: "file".into(), rows: None, in_units_of_data, values })
             }
             Wanted::Best | Wanted::Stated => match stated(&study.experiment, first.model.as_ref()) {
-                Ok(theta) => Ok(Truth { by: "stated".into(), rows: None, values: all(study, &theta)? }),
+                Ok(theta) => {
+                    let values = all(study, &theta)?;
+                    Ok(Truth { by: "stated".into(), rows: None, in_units_of_data, values })
+                }
                 Err(why) if *wanted == Wanted::Stated => Err(Error::input(format!(
                     "the truth is not known exactly: {why}; `--truth minimum` finds the parameter by a very large sample"
                 ))),
@@ -64,12 +72,20 @@ impl Truth {
                     return Err(Error::input(message));
                 };
                 debug_assert_eq!(names, model.names());
-                let theta = minimum(&study.experiment, model.as_ref(), &all_rows, study.seed(0))?;
+                let mut theta = minimum(&study.experiment, model.as_ref(), &all_rows, study.seed(0))?;
+                units.iter().for_each(|units| units.apply(0, &mut theta));
                 let values = all(study, &theta)?;
-                Ok(Truth { by: "minimum".into(), rows: Some(all_rows.n()), values })
+                Ok(Truth { by: "minimum".into(), rows: Some(all_rows.n()), in_units_of_data, values })
             }
         }
     }
+}
+
+/// What tells parameters in the units of the file, where data sets have units of their own and so no truth in common: those of a
+/// data set, or of all rows.
+pub fn units(study: &Study, parameters: &[String], dataset: Option<usize>) -> Result<Option<Units>> {
+    let Some(preparation) = study.own_units(dataset) else { return Ok(None) };
+    Units::new(parameters, &preparation, true, false).map(Some).map_err(|why| study.no_units(&why))
 }
 
 /// With what is derived of them, and without what has no true value: a parameter that only the prior has.
@@ -111,7 +127,7 @@ fn stated(experiment: &Experiment, model: &dyn Model) -> std::result::Result<Vec
         model.names().iter().map(value).collect::<Option<Vec<f64>>>().ok_or_else(|| other(experiment))
     };
     // A penalty of weight 1/n moves the minimum; conventional Bayes has it as its prior, which moves no truth.
-    if experiment.method.is_bootstrap() && penalised(experiment) {
+    if experiment.method.is_bootstrap() && experiment.is_penalised() {
         return Err("the loss has a penalty".to_owned());
     }
     match (&experiment.model, &data.response, &data.simulate) {
@@ -133,14 +149,6 @@ fn stated(experiment: &Experiment, model: &dyn Model) -> std::result::Result<Vec
 
 fn other(experiment: &Experiment) -> String {
     format!("the parameters of {} are not those of the simulation", experiment.model.table())
-}
-
-/// Whether the model's table says anything of a penalty but that there is none.
-fn penalised(experiment: &Experiment) -> bool {
-    let tree = serde_json::to_value(&experiment.model).unwrap_or_default();
-    let table = &tree[experiment.model.name()];
-    let none = |value: &serde_json::Value| value.is_null() || value == "none";
-    !none(&table["penalty"]) && table["gamma"] != 0.0 && table["gamma"] != 0
 }
 
 /// The minimum of the unweighted loss, the lowest of as many searches as a draw has.

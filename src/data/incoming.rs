@@ -433,7 +433,10 @@ impl<'a, R: Read> Incoming<'a, R> {
             let Some(cell) = cell(*place) else { continue };
             let value = self.input(row.group, i, &cell).map_err(|why| self.wrong(line, &cell, &why))?;
             if value.is_nan() && self.preparation.missing == Missing::Error {
-                let why = "is missing, and the run has `data.missing = \"error\"`";
+                let why = match cell.place {
+                    Place::File(_) => "is missing, and the run has `data.missing = \"error\"`",
+                    Place::Made(_) => "is no number in this row, and the run has `data.missing = \"error\"`",
+                };
                 return Err(self.wrong(line, &cell, why));
             }
             let imputed =

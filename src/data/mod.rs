@@ -7,6 +7,7 @@ pub mod collapse;
 pub mod columns;
 mod decimal;
 pub mod design;
+mod doubts;
 pub mod files;
 pub mod formula;
 mod idx;

@@ -247,6 +247,11 @@ impl Preparation {
         }
     }
 
+    /// Whether a column of it is in units of its rows.
+    pub fn standardises(&self) -> bool {
+        self.rounds.iter().flatten().any(|column| column.sd.is_some())
+    }
+
     /// The columns of a round, from 0.
     pub fn columns(&self, round: usize) -> &[Column] {
         &self.rounds[round.min(self.rounds.len() - 1)]

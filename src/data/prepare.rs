@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::design::{Design, DesignColumns, Groups};
+use super::doubts::doubts;
 use super::formula::Formula;
 use super::memory;
 use super::preparation::{Column, InputColumn, Preparation, Target, VERSION};
@@ -183,6 +184,9 @@ pub struct Notes {
     /// Training rows that differ, where identical ones became one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distinct: Option<usize>,
+    /// Columns of text that look like something else, a line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// Columns with missing cells, and how many those are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, usize>,
@@ -230,7 +234,8 @@ impl Notes {
         let changes = changes.chain(collapsed).collect::<Vec<_>>().join("; ");
         let own = Some(changes).filter(|changes| !changes.is_empty());
         let base = self.base.iter().flat_map(|base| base.changes());
-        own.into_iter().chain(base.map(|line| format!("base measure: {line}"))).collect()
+        let doubts = self.doubts.iter().cloned();
+        own.into_iter().chain(doubts).chain(base.map(|line| format!("base measure: {line}"))).collect()
     }
 }
 
@@ -437,6 +442,7 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
     let pattern = Pattern { table: train.empty(), layout: layout.clone(), recipe: recipe.clone() };
     let origin = Arc::new(Origin { pattern: Some(pattern), ..layout.origin(&train, recipe) });
     let train = Frame { design, origin, ..frame(train, &kept, &layout, wider, recipe)? };
+    notes.doubts = doubts(&layout.levels);
     (notes.levels, notes.columns) = (layout.levels, layout.columns);
     Ok((train, test, notes))
 }
@@ -947,6 +953,17 @@ fn responses(table: &Table, target: usize, recipe: &Recipe) -> Result<Vec<f64>> 
         values.push(match recipe.classes.get(level) {
             Some(&value) => value,
             None if recipe.classes.is_empty() => level.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
+                let why = match level.trim().parse::<f64>() {
+                    Ok(_) => Some("which is not a finite number"),
+                    Err(_) if level.replace(',', "").trim().parse::<f64>().is_ok() => {
+                        Some("which is no number with its comma: `data.decimal = \",\"` reads decimals that follow one, and commas \
+                              between thousands have to go")
+                    }
+                    Err(_) => None,
+                };
+                if let Some(why) = why {
+                    return Error::input(format!("target \"{name}\" has the value \"{}\", {why}", printable(level)));
+                }
                 let several = match levels.names().len() > 2 {
                     true => ", or choose a model of several classes, [model.multinomial] or [model.ordered]",
                     false => "",

@@ -83,7 +83,8 @@ impl Header {
         if let Some(j) = name.parse::<usize>().ok().filter(|j| (1..=self.width()).contains(j)) {
             return Ok(j - 1);
         }
-        let unsplit = |only: &String| self.width() == 1 && only.contains([',', ';', '\t']);
+        let unsplit =
+            |only: &String| self.width() == 1 && (only.contains([',', ';', '|']) || only.contains("\\u{9}"));
         if let Some(only) = self.names.first().filter(|n| unsplit(n)) {
             return Err(Error::input(format!(
                 "the data have no column \"{}\", only one called \"{}\"; `data.delimiter` says what separates cells",

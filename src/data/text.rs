@@ -368,7 +368,9 @@ impl Builder {
             }
             Categorical::Auto => {
                 let is_number = |c: &Vec<u8>| number(c, self.comma).is_ok();
-                let is_text = |c: &Vec<u8>| !self.is_missing(c) && !is_number(c) && !c.is_empty();
+                // What marks a missing value elsewhere makes no text of numbers: their reader asks for the marker to be named.
+                let is_text =
+                    |c: &Vec<u8>| !self.is_missing(c) && !is_number(c) && !c.is_empty() && !is_marker(c);
                 let has_text = |j: &usize| first.iter().any(|(_, cells)| cells.get(*j).is_some_and(is_text));
                 self.table.places.iter().copied().filter(has_text).collect()
             }
@@ -534,6 +536,11 @@ pub(super) fn number(cell: &[u8], comma: bool) -> std::result::Result<f64, &'sta
     with_point(cell)
 }
 
+/// What is known to stand for a missing value, unless somebody says that it does not.
+fn is_marker(cell: &[u8]) -> bool {
+    matches!(cell, b"?" | b"NA" | b"na" | b"." | b"NaN" | b"nan")
+}
+
 /// A finite number. `f64::from_str` also takes `nan`, `inf` and literals that overflow to infinity.
 fn with_point(cell: &[u8]) -> std::result::Result<f64, &'static str> {
     if let Some(value) = decimal::short(cell) {
@@ -542,7 +549,7 @@ fn with_point(cell: &[u8]) -> std::result::Result<f64, &'static str> {
     if cell.is_empty() {
         return Err("is a missing value; `data.missing` says what to do with those");
     }
-    if matches!(cell, b"?" | b"NA" | b"na" | b"." | b"NaN" | b"nan") {
+    if is_marker(cell) {
         return Err("marks a missing value; name the marker in `data.missing_values`");
     }
     let text = std::str::from_utf8(cell).map_err(|_| "is not valid UTF-8")?;
@@ -551,6 +558,9 @@ fn with_point(cell: &[u8]) -> std::result::Result<f64, &'static str> {
         Ok(_) => Err("is not a finite number"),
         Err(_) if text.contains(['\t', ';']) => {
             Err("is not a number; `data.delimiter` says what separates cells")
+        }
+        Err(_) if text.replacen(',', ".", 1).parse::<f64>().is_ok() => {
+            Err("is not a number; `data.decimal = \",\"` reads decimals that follow a comma")
         }
         Err(_) => Err(
             "is not a number; `data.categorical` names columns of text, `data.columns` the only ones to use",

@@ -51,6 +51,20 @@ impl Axis {
         Axis { range: range.unwrap_or(self.range), ..self }
     }
 
+    /// With room for marks at both ends, as a share of it; what was asked for stays as it is.
+    pub fn roomy(self, share: f64, asked: Option<(f64, f64)>) -> Axis {
+        let (low, high) = self.range;
+        let range = match asked {
+            Some(range) => range,
+            None if self.log => {
+                let factor = libm::pow(high / low, share);
+                (low / factor, high * factor)
+            }
+            None => airy((low, high), share),
+        };
+        Axis { range, ..self }
+    }
+
     fn share(&self, value: f64) -> f64 {
         let at = |v: f64| if self.log { libm::log(v.max(f64::MIN_POSITIVE)) } else { v };
         (at(value) - at(self.range.0)) / (at(self.range.1) - at(self.range.0))
@@ -120,7 +134,7 @@ fn number(value: f64, step: f64, largest: f64) -> String {
         return "0".into();
     }
     let digits = (-(step.log10() + 1e-9).floor()).max(0.0) as usize;
-    if largest >= 1e6 || step < 1e-4 {
+    if largest >= 1e6 || step < 1e-4 && (largest < 1e-3 || digits > 8) {
         let more = ((value.abs().log10().floor() - step.log10().floor()).max(0.0) as usize).min(12);
         let text = format!("{value:.more$e}");
         let (head, power) = text.split_once('e').unwrap_or((&text, "0"));

@@ -5,7 +5,7 @@ mod interval;
 mod run;
 
 pub use interval::Interval;
-pub use run::{Posterior, check_ratios, check_units, preparations};
+pub use run::{Posterior, check_ratios, check_units, derived, preparations};
 
 use std::ops::Range;
 

@@ -147,9 +147,19 @@ pub fn check_ratios(run: &Path) -> Result<()> {
     let names = preparation.columns(0).iter().map(|column| column.name.clone()).collect();
     let model = model(&experiment, names, preparation)?;
     match model.response().filter(|_| model.coefficients().is_some()) {
+        // Of classes: of the odds of a later one, or of one against the first.
         Some(Response::Binary | Response::Count | Response::Positive | Response::Class(_)) => Ok(()),
-        _ => Err(in_run(run, "--ratios: e^beta is a ratio of odds or of rates, and its model has neither")),
+        _ => Err(in_run(
+            run,
+            "--ratios: they are told of regressions with one coefficient a column, of a response that is 0 or 1, a class, a count or \
+              positive; `[derived]` makes others: r = \"exp(beta.x)\"",
+        )),
     }
+}
+
+/// What a run derives of its parameters, by name.
+pub fn derived(run: &Path) -> Result<Vec<String>> {
+    Ok(experiment(run, 0)?.derived.texts().into_iter().map(|(name, _)| name).collect())
 }
 
 /// The experiment of a round as the run resolved it.

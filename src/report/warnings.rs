@@ -224,8 +224,8 @@ fn collapse(each: &[&Diagnostics]) -> Option<String> {
     let share = shares.iter().sum::<f64>() / shares.len() as f64;
     (share > COLLAPSED).then(|| {
         format!(
-            "{:.1} % of draws have a variance on its floor: they are singularities of the likelihood, and where they are is \
-             decided by `variance_floor` and the starts (docs/models.md)",
+            "{:.1} % of draws have a variance on its floor: they are singularities of the likelihood, unless the data \
+             vary less than that, and where they are is decided by `variance_floor` and the starts (docs/models.md)",
             100.0 * share
         )
     })

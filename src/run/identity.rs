@@ -119,8 +119,16 @@ pub fn resume(folder: &Path, shelf: Shelf, ours: &Identity, study: &Study) -> Re
     let mut kept = Kept::scan(vec![(shelf, ours.hash())])?;
     let most = kept.draws.max(finished.as_ref().map_or(0, |(manifest, _)| manifest.draws as u64));
     if most > draws as u64 {
-        let message =
-            format!("it has `sampler.B` = {most}, and {draws} are fewer: draws are added, never taken away");
+        let message = match finished {
+            Some(_) => {
+                format!(
+                    "it has `sampler.B` = {most}, and {draws} are fewer: draws are added, never taken away"
+                )
+            }
+            None => format!(
+                "it was begun with `sampler.B` = {most} and is not finished: it goes on to so many draws or more, not to {draws}"
+            ),
+        };
         return Err(refuse(folder, &message));
     }
     let Some((manifest, _)) = finished else { return Ok(Resumed::From(Box::new(kept))) };

@@ -321,7 +321,7 @@ impl Round<'_> {
         let parameters = trial.model.names().len();
         let few = found.free_weights.is_some_and(|free| free + 1 < FEW * parameters);
         // A loss that data may leave without a minimum has nothing but them to hold its parameters.
-        let alone = || trial.model.flaws(&trial.train).is_some();
+        let alone = || !self.study.experiment.is_penalised() && trial.model.flaws(&trial.train).is_some();
         found.many_parameters = (few && alone()).then_some(parameters);
         found
     }

@@ -159,6 +159,11 @@ pub fn samples_of(run: &Path) -> Result<PathBuf> {
     }
     let manifest = read_manifest(run)?;
     let files = draw_files(&manifest.samples);
+    if manifest.samples.is_empty() {
+        let shown = printable(&run.display().to_string());
+        let message = format!("{shown} is a path that kept no draws: name parameters in `path.keep`");
+        return Err(Error::input(message));
+    }
     if files.is_empty() {
         let shown = printable(&run.join(MANIFEST).display().to_string());
         return Err(Error::input(format!("{shown}: no draws can be in {}", printable(&manifest.samples))));

@@ -30,6 +30,11 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         (Some(_), Some(_)) => say("data.simulate", "`train` and `simulate` exclude each other".into()),
         _ => {}
     }
+    let tests = data.test.is_some() || data.split.is_some() || experiment.evaluate.folds.is_some();
+    if data.test_rows.is_some_and(|rows| rows > 0) && data.simulate.is_none() && !tests {
+        let why = "`data.test_rows` has no use: there are no test rows; give `data.test`, `data.split` or `evaluate.folds`";
+        say("data.test_rows", why.into());
+    }
     if data.simulate.is_some() {
         // What is missing in a file of historical rows.
         let base = experiment.prior.as_ref().and_then(|prior| prior.base.as_ref());

@@ -176,6 +176,12 @@ impl Sources {
                     sources.hold(train, test, history, experiment, config).map_err(in_files)?;
                 }
             }
+            let tests = config.test.iter().flat_map(Files::as_slice);
+            let twice = tests.filter(|name| files.as_slice().contains(name)).map(|name| {
+                let name = printable(name);
+                format!("{name} is a file of `data.train` and of `data.test`: its test rows are rows that were learnt from")
+            });
+            groups.first_mut().unwrap_or(&mut sources).notes.doubts.extend(twice);
         }
         if let (Some(file), None) = (historical(experiment), &config.train) {
             sources.read_plain_history(file, config, search)?;
@@ -557,6 +563,17 @@ impl Sources {
             Source::Simulated => None,
             Source::Fixed(_, preparation) => Some(preparation.as_ref().clone()),
             _ => self.training_frame(config, config.rows, part).map(|train| self.preparation_of(&train)),
+        }
+    }
+
+    /// The same of the rows that all repeats are drawn from, where each repeat standardises the rows that it drew by themselves. A
+    /// response that is drawn from prepared columns knows those of its repeat, and no others.
+    pub fn preparation_of_all(&self, config: &DataConfig) -> Option<Preparation> {
+        match &self.data {
+            Source::Resampled(frame, _) if config.response.is_none() => {
+                Some(self.preparation_of(frame)).filter(Preparation::standardises)
+            }
+            _ => None,
         }
     }
 

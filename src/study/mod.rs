@@ -28,7 +28,7 @@ use crate::method::{Case, Inference, prior, start_files};
 pub use crate::method::{ReadyTrial, Trial};
 use crate::model::{Context, Model, ModelConfig, Response, subsample};
 use crate::rng::Seed;
-use crate::samples::{Grouping, Kinship, Sample};
+use crate::samples::{Grouping, Kinship, Sample, fits};
 
 const STAGE_IS_NOT_TESTED: &str = "`split` puts rows aside for testing, and these stages have nothing to be tested by: the last of them would \
                                    need `data.target` for its response, and no `weight`; leave it out";
@@ -286,7 +286,8 @@ impl Study {
             }
         }
         let names = first.parameters(first.trial(0)?.as_ref());
-        let unknown = path.keep.iter().enumerate().filter(|(_, name)| !names.contains(name));
+        let meant: Vec<Vec<String>> = path.keep.iter().map(|name| like(name, &names)).collect();
+        let unknown = path.keep.iter().enumerate().filter(|(i, _)| meant[*i].is_empty());
         let problem = |(i, name): (usize, &String)| {
             let hint = nearest(name, names.iter().map(String::as_str));
             let hint = hint.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
@@ -301,6 +302,14 @@ impl Study {
             self.check_warm(&first)?;
         }
         self.first_setting = Mutex::new(Some(Box::new(first)));
+        // As names, each once: what a pattern means is settled.
+        let mut keep: Vec<String> = Vec::new();
+        meant.into_iter().flatten().for_each(|name| {
+            if !keep.contains(&name) {
+                keep.push(name)
+            }
+        });
+        self.experiment.path.iter_mut().for_each(|path| path.keep = std::mem::take(&mut keep));
         Ok(())
     }
 
@@ -529,6 +538,26 @@ impl Study {
             preparation.rounds.extend(of_round(round)?.rounds);
         }
         Ok(preparation)
+    }
+
+    /// How the columns of a repeat were made of the rows that it drew, where repeats do not share the units of their columns; with
+    /// `None` for the repeat, those of all the rows that are drawn from.
+    pub fn own_units(&self, repeat: Option<usize>) -> Option<Preparation> {
+        let data = &self.experiment.data;
+        let all = self.sources.preparation_of_all(data)?;
+        match repeat {
+            Some(repeat) => self.sources.preparation(data, self.part(repeat)),
+            None => Some(all),
+        }
+    }
+
+    /// Why coefficients cannot be told in units that repeats share, at the line that says so.
+    pub fn no_units(&self, why: &str) -> Error {
+        let message = format!(
+            "`data.standardise` gives every data set units of its own, and these parameters cannot be told in those of the file: \
+             {why}; leave `standardise` out"
+        );
+        self.problem("data.standardise", message)
     }
 
     /// Writes defaults that depend on the model into the experiment; and the first repeat.
@@ -811,12 +840,30 @@ fn in_group(error: Error, group: &str) -> Error {
     }
 }
 
+/// The parameter of this name, or those that fit it as a pattern.
+fn like(pattern: &str, names: &[String]) -> Vec<String> {
+    if names.iter().any(|name| name == pattern) {
+        return vec![pattern.to_owned()];
+    }
+    let characters = |text: &str| text.chars().collect::<Vec<char>>();
+    let pattern = characters(pattern);
+    names.iter().filter(|name| fits(&pattern, &characters(name))).cloned().collect()
+}
+
 /// What is wrong with the data, and the line of the experiment that it is about: that of the key that the message names, or of the
 /// files.
 fn named_in(document: &Document, error: Error) -> Error {
     let Error::Input(message) = error else { return error };
     let keys = message.split('`').skip(1).step_by(2).filter(|key| key.starts_with("data."));
-    let place = keys.chain(["data.train"]).find_map(|key| Some((key, document.line(key)?)));
+    // A column that is not there is named where it is asked for.
+    let named = |key: &&str| {
+        let absent = |text: &str| message.contains(&format!("no column \"{}\"", printable(text)));
+        document.text(key).is_some_and(absent)
+    };
+    let columns = ["target", "event", "offset", "exposure", "weight", "cluster", "stratify"];
+    let columns = columns.map(|name| format!("data.{name}"));
+    let asked = columns.iter().map(String::as_str).filter(named);
+    let place = keys.chain(asked).chain(["data.train"]).find_map(|key| Some((key, document.line(key)?)));
     let place = place.map(|(key, line)| format!("\n  see {line}, `{key}`")).unwrap_or_default();
     Error::Input(message.clone() + &place)
 }

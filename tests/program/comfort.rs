@@ -61,6 +61,10 @@ fn messages_can_be_acted_on() {
     assert!(wrong.code == Some(2) && wrong.stderr.contains("x.csv:2:"), "{}", wrong.stderr);
     assert!(wrong.stderr.contains("see e.toml:4, `data.train`"), "{}", wrong.stderr);
     place.write("x.csv", rows(",", "."));
+    // Where a name was given on the command line, it is to be mended there.
+    let named = place.npl(&["check", "e.toml", "--set", "data.target=nowhere"]);
+    let says = "see --set data.target=nowhere, `data.target`";
+    assert!(named.code == Some(2) && named.stderr.contains(says), "{}", named.stderr);
     let run = place.ok(&["run", "e.toml", "--out", "sp ace/it's"]);
     assert!(run.stdout.contains("`npl summary 'sp ace/it'\\''s'`"), "{}", run.stdout);
 }

@@ -279,3 +279,53 @@ fn all_methods_that_make_draws_can_be_asked() {
         assert!(found["lines"][0]["width"].as_f64().unwrap() > 0.5, "{found}");
     }
 }
+
+/// A column in other units is the same regression: what is told per unit of the file is what it is without standardising, in every
+/// data set and in the truth.
+#[test]
+fn data_sets_that_standardise_are_told_in_the_units_of_the_file() {
+    let place = Place::new();
+    let row = |i: u32| {
+        let x = f64::from(i * 37 % 101) * f64::from(i * 37 % 101) / 50.0;
+        format!("{x},{}\n", 3.0 + 2.0 * x + f64::from(i * 53 % 97) / 10.0)
+    };
+    place.write("d.csv", String::from("x,y\n") + &(0..100).map(row).collect::<String>());
+    let text = "name = \"s\"\nseed = 5\n[data]\ntrain = \"d.csv\"\ntarget = \"y\"\n[model.linear]\npenalty = \"none\"\n\
+                [derived]\ndouble = \"2*beta.x\"\n[sampler]\nB = 50\n";
+    place.write("s.toml", text);
+    let numbers = |out: &str, more: &[&str]| -> Vec<(String, f64)> {
+        let args = ["coverage", "s.toml", "--resample", "60", "--datasets", "4", "--quiet", "--out", out];
+        place.ok(&[&args[..], more].concat());
+        let (tables, mut found) = (["coverage.csv", "datasets.csv"], Vec::new());
+        for table in tables {
+            let text = place.read(&format!("{out}/{table}"));
+            let rows = cells(&text);
+            let name = rows[0].iter().position(|c| *c == "parameter").unwrap();
+            for row in &rows[1..] {
+                let numbers = row[name + 1..].iter().filter_map(|c| c.parse().ok());
+                found.extend(numbers.map(|v: f64| (row[name].to_owned(), v)));
+            }
+        }
+        found
+    };
+    let (plain, own) = (numbers("plain", &[]), numbers("own", &["--set", "data.standardise=numeric"]));
+    assert_eq!(plain.len(), own.len());
+    for ((name, a), (other, b)) in plain.iter().zip(&own) {
+        assert!(name == other && (a - b).abs() < 1e-6 * (1.0 + a.abs()), "{name}: {a}, {b}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&place.read("own/coverage.json")).unwrap();
+    assert_eq!(json["truth"]["in_units_of_data"], true);
+    place.write(
+        "m.toml",
+        text.replace("[model.linear]\npenalty = \"none\"", "[model.normal]\nsigma2 = 1.0")
+            .replace("target = \"y\"\n[", "standardise = \"numeric\"\n[")
+            .replace("[derived]\ndouble = \"2*beta.x\"\n", ""),
+    );
+    let refused = place.npl(&["coverage", "m.toml", "--resample", "60", "--datasets", "2"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("m.toml:5") && refused.stderr.contains("leave `standardise` out"),
+        "{}",
+        refused.stderr
+    );
+}

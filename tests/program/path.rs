@@ -185,3 +185,31 @@ fn a_wrong_path_is_pointed_at() {
         assert!(!place.exists("runs"), "{new}");
     }
 }
+
+/// What a pattern means is settled before the first draw, and kept by name; one that fits nothing is refused at its place.
+#[test]
+fn parameters_to_keep_are_named_by_patterns() {
+    let place = place();
+    let with = |keep: &str| {
+        let sets = format!("path.keep={keep}");
+        place.npl(&["run", "p.toml", "--quiet", "--force", "--set", &sets])
+    };
+    assert_eq!(with(r#"["beta.c", "beta.*"]"#).code, Some(0));
+    let names = &rows(&place.read("runs/p/samples.csv"))[0];
+    let kept: Vec<&str> = names.iter().filter(|n| !n.ends_with("__")).map(String::as_str).collect();
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    assert!(
+        place.read("runs/p/config.toml").contains("beta.a")
+            && !place.read("runs/p/config.toml").contains("beta.*")
+    );
+    let refused = with(r#"["gamma.*"]"#);
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("no parameter `gamma.*`"),
+        "{}",
+        refused.stderr
+    );
+    let none = place.npl(&["run", "p.toml", "--quiet", "--out", "none", "--set", "path.keep=[]"]);
+    assert_eq!(none.code, Some(0), "{}", none.stderr);
+    let asked = place.npl(&["predict", "none", "x.csv", "--setting", "1"]);
+    assert!(asked.code == Some(2) && asked.stderr.contains("kept no draws"), "{}", asked.stderr);
+}

@@ -261,3 +261,34 @@ fn quantities_that_are_no_numbers_are_counted_and_have_no_probability() {
     let row = plain.lines().find(|line| line.starts_with("none,")).unwrap();
     assert!(row.split(',').skip(1).all(str::is_empty), "{plain}");
 }
+
+/// With "auto", a marker among numbers makes no text of them: it is asked for by name, as it is without "auto".
+#[test]
+fn numbers_with_a_marker_among_them_stay_numbers() {
+    let place = logistic(
+        &("a,y\n".to_owned()
+            + &(0..40)
+                .map(|i| if i == 7 { "NA,1\n".to_owned() } else { format!("{},{}\n", i % 9, i % 2) })
+                .collect::<String>()),
+    );
+    let auto = ["run", "e.toml", "--set", "data.categorical=auto", "--set", "data.missing=drop"];
+    let asked = place.npl(&auto);
+    assert_eq!(asked.code, Some(2), "{}", asked.stderr);
+    assert!(asked.stderr.contains("name the marker in `data.missing_values`"), "{}", asked.stderr);
+    let named = place.ok(&[&auto[..], &["--set", "data.missing_values=[\"NA\"]"]].concat());
+    assert!(named.stderr.contains("1 of 40 rows have missing values"), "{}", named.stderr);
+}
+
+#[test]
+fn texts_that_look_like_dates_are_told() {
+    let place = logistic(
+        &("day,y\n".to_owned()
+            + &(0..60).map(|i| format!("2021-03-{:02},{}\n", i % 6 + 1, i % 2)).collect::<String>()),
+    );
+    let auto = ["--set", "data.categorical=auto", "--set", "model.logistic.penalty=ridge"];
+    for command in ["run", "check"] {
+        let said = place.ok(&[&[command, "e.toml"], &auto[..]].concat());
+        let all = said.stdout.clone() + &said.stderr;
+        assert!(all.contains("column \"day\" is read as text") && all.contains("look like dates"), "{all}");
+    }
+}

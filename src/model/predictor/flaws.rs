@@ -92,10 +92,10 @@ impl<L: Law> Predictor<L> {
         }
         let aliased: Vec<usize> = basis.aliased.iter().map(|alias| alias.column).collect();
         if !aliased.is_empty() || !(basis.is_full() || free.is_empty()) {
-            let which = if aliased.is_empty() {
-                "there are more columns than rows".to_owned()
-            } else {
-                format!("{} are constant or combinations of other columns", list(&aliased))
+            let which = match aliased.len() {
+                0 => "there are more columns than rows".to_owned(),
+                1 => format!("{} is constant or a combination of other columns", list(&aliased)),
+                _ => format!("{} are constant or combinations of other columns", list(&aliased)),
             };
             let why = format!("is needed: {which}, and without one coefficients are not identified; {cure}");
             flaws.push(complaint("penalty", why));

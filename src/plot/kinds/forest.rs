@@ -103,7 +103,9 @@ fn row(sheet: &mut Sheet, axes: &Axes, summaries: &[Vec<Summary>], row: f64, nam
     for (k, run) in summaries.iter().enumerate() {
         let Some(summary) = run.iter().find(|s| s.parameter == name) else { continue };
         let shift = spread * ((k as f64 + 0.5) / summaries.len() as f64 - 0.5);
-        let clear = summary.quantiles[0] > 0.0 || summary.quantiles[4] < 0.0;
+        let [low, .., high] = summary.quantiles;
+        // An interval of one draw has no width, and is none.
+        let clear = low < high && (low > 0.0 || high < 0.0);
         let colour = if summaries.len() == 1 && !clear { PALE } else { run_stroke(k).paint.colour };
         whisker(sheet, axes, summary, row + shift, colour);
     }

@@ -51,14 +51,18 @@ fn draw(request: &Request) -> Result<Scene> {
         around.legend.push(Entry::new(Mark::Line(truth_stroke()), text));
     }
     around.notes.push(match values[*best].se {
-        Some(_) => "Bars are one standard error over folds either way.".into(),
+        Some(_) => {
+            "Bars are one standard error over folds either way; the grey line is one of them from the best."
+                .into()
+        }
         None => "Bars are one Monte Carlo standard error either way.".into(),
     });
     let mut sheet = Sheet::new(&request.theme(468.0, 312.0), &around);
     let levels = (0..values.len()).flat_map(|t| [values[t].mean - error(t), values[t].mean + error(t)]);
     let y = Axis::new(*title, airy(range_of(levels), 0.06)).grid().limits(request.options.y_limits);
     let body = sheet.body;
-    let axes = Axes::new(&mut sheet, body, abscissa.axis(request), y);
+    let x = abscissa.axis(request).roomy(0.03, request.options.x_limits);
+    let axes = Axes::new(&mut sheet, body, x, y);
     if let Some(se) = values[*best].se {
         let bound = if values[*best].mean >= values.iter().fold(f64::NEG_INFINITY, |m, v| m.max(v.mean)) {
             values[*best].mean - se
