@@ -77,7 +77,7 @@ pub enum Status {
     Unidentified,
     /// No step lowered the loss, and its gradient is not small.
     Stuck,
-    /// Every row, or all but fewer than there are coefficients, is out of the reach of a loss that does not grow for ever: it is
+    /// Every row, or all but as many as there are coefficients, is out of the reach of a loss that does not grow for ever: it is
     /// flat there.
     Flat,
 }

@@ -21,6 +21,8 @@ use crate::process::Measure;
 
 /// A start whose linear predictors are as large as this is no guess of anything: e²⁰ is half a billion.
 const WILD: f64 = 20.0;
+/// Columns beyond this are searched for in units of their own.
+const COARSE: f64 = 100.0;
 /// Standard deviations of a start, at most.
 const SPREAD: f64 = 3.0;
 /// Beyond so many coordinates the fit is left to searches with gradients.
@@ -178,6 +180,11 @@ pub(super) struct Home {
 pub(super) type Homes = OnceLock<Home>;
 
 impl Home {
+    /// Whether columns are so large that rounding alone keeps their gradients from being small.
+    fn is_coarse(&self) -> bool {
+        self.change.means.iter().chain(&self.change.sizes).any(|v| v.abs() > COARSE)
+    }
+
     /// Whether linear predictors are so large at θ that it is no start.
     fn is_wild(&self, u: &[f64]) -> bool {
         let v = self.change.to_v(u);
@@ -185,7 +192,8 @@ impl Home {
         self.change.levels.iter().enumerate().any(|(k, level)| {
             let beta = &v[k * d..(k + 1) * d];
             let at = level.map_or(0.0, |(at, _)| v[at].abs());
-            !(dot(beta, beta).sqrt() + at <= WILD)
+            let size = dot(beta, beta).sqrt() + at;
+            size.is_nan() || size > WILD
         })
     }
 
@@ -215,7 +223,7 @@ impl<L: Law> Predictor<L> {
         for model in ways {
             let f = Measure::empirical(data);
             let search = Search::new(&f, Vec::new());
-            home.v = model.from_home(&home, &[search], vec![home.v.clone()]).remove(0).theta;
+            home.v = model.search_from(&home, &[search], vec![home.v.clone()]).remove(0).theta;
         }
         home
     }
@@ -300,7 +308,7 @@ impl<L: Law> Predictor<L> {
     }
 
     /// Searches in the coordinates of home, from these starts in them; so are their ends.
-    fn from_home(&self, home: &Home, searches: &[Search], starts: Vec<Vec<f64>>) -> Vec<Minimum> {
+    fn search_from(&self, home: &Home, searches: &[Search], starts: Vec<Vec<f64>>) -> Vec<Minimum> {
         let (transform, nothing) = (self.transform(), Metric::none());
         let block: Vec<&Measure> = searches.iter().map(|s| s.f).collect();
         let objective = Objective::new(self, &transform, &nothing, &block);
@@ -318,7 +326,7 @@ impl<L: Law> Predictor<L> {
         let start =
             |s: &Search| if many { home.near(&transform.unconstrain(&s.start)) } else { home.v.clone() };
         let starts = searches.iter().map(start).collect();
-        let minima = self.from_home(home, searches, starts);
+        let minima = self.search_from(home, searches, starts);
         minima.into_iter().map(|m| Minimum { theta: home.change.to_u(&m.theta), ..m }).collect()
     }
 
@@ -331,8 +339,10 @@ impl<L: Law> Predictor<L> {
         let metric = self.metric(data);
         let far = |s: &Search| {
             let lost = metric.is_lost() || !self.law.ways().is_empty();
-            let wild =
-                |home: &Home| self.law.has_one_minimum() && home.is_wild(&transform.unconstrain(&s.start));
+            let wild = |home: &Home| {
+                let one = self.law.has_one_minimum();
+                one && (home.is_coarse() || home.is_wild(&transform.unconstrain(&s.start)))
+            };
             !s.warm && self.home(data).is_some_and(|home| lost || wild(home))
         };
         let (away, own): (Vec<usize>, Vec<usize>) = (0..searches.len()).partition(|&i| far(&searches[i]));
@@ -367,7 +377,7 @@ impl<L: Law> Predictor<L> {
         minima
     }
 
-    /// Fewer rows of a draw are within reach of the loss at θ than it has coefficients without a penalty.
+    /// No more rows of a draw are within reach of the loss at θ than it has coefficients without a penalty.
     pub(super) fn is_flat(&self, f: &Measure, theta: &[f64]) -> bool {
         if self.law.ways().is_empty() {
             return false;
@@ -385,6 +395,6 @@ impl<L: Law> Predictor<L> {
             .factors
             .iter()
             .filter(|f| self.gamma == 0.0 || **f == 0.0 || self.penalty == crate::penalty::Penalty::None);
-        seen < (free.count() + usize::from(self.intercept)).max(1)
+        seen <= free.count() + usize::from(self.intercept)
     }
 }
