@@ -166,8 +166,10 @@ fn searches(study: &Study, trial: &ReadyTrial, plan: &Plan, f: &Measure, draw: &
     for r in 0..draw.values.len().min(top.max(draw.restart)) {
         let search = plan.search(f, draw.index, r);
         let start = search.start.clone();
-        let minimum =
-            plan.searches(&[draw.index], r, &[search.clone()]).pop().expect("an answer for each search");
+        let minimum = plan
+            .searches(&[draw.index], r, std::slice::from_ref(&search))
+            .pop()
+            .expect("an answer for each search");
         let won = if r + 1 == draw.restart { ", won" } else { "" };
         let first = model.loss(&start, f);
         rows.push(vec![
