@@ -86,8 +86,8 @@ B = 100
 const ALONG_PATH: &str =
     "[path]\nparameter = \"model.logistic.gamma\"\nvalues = [0.1, 1.0, 3.0]\nkeep = [\"beta.y1\"]\n";
 
-/// A penalty with several minima, so that a search that begins elsewhere may end elsewhere; in folds, and with more than one start.
-const WARM: &str = "folds = 2\n[path]\nparameter = \"model.logistic.penalty.student_t.b\"\nvalues = [1.0, 0.1, 0.01]\n\
+/// A penalty with several minima, so that a search that begins elsewhere may end elsewhere; with more than one start.
+const WARM: &str = "[path]\nparameter = \"model.logistic.penalty.student_t.b\"\nvalues = [1.0, 0.1, 0.01]\n\
                     keep = [\"beta.y1\", \"beta.y2\"]\nwarm = true\n";
 
 fn warm() -> String {

@@ -63,7 +63,7 @@ fn what_is_made_ahead_of_the_sink_is_bounded() {
         if draw.index == 0 {
             // Until the others have come as far as they may, which on a busy machine is late; and a moment longer, to see them stop.
             let begun = Instant::now();
-            while made.load(Ordering::Relaxed) < 500 && begun.elapsed() < Duration::from_secs(60) {
+            while made.load(Ordering::Relaxed) < 450 && begun.elapsed() < Duration::from_secs(60) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             std::thread::sleep(Duration::from_millis(100));
