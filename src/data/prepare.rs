@@ -771,7 +771,13 @@ impl Layout {
         match recipe.place {
             Some(place) => place,
             None if stays || table.cells.place() == Place::File => table.cells.place(),
-            None if cells > room / SHARE && storage::check().is_ok() => Place::File,
+            // Dummies without end are no large data, but a column that was not meant: these are refused where they do not fit.
+            None if cells > room / SHARE
+                && 2 * self.numbers() >= self.columns.len()
+                && storage::check().is_ok() =>
+            {
+                Place::File
+            }
             None => Place::Memory,
         }
     }

@@ -166,8 +166,8 @@ fn draws_are_starts_whatever_style_their_names_have() {
     assert!(first.contains(",mu.1.1,") && second.contains(",\"mu[1,1]\","), "{second}");
     let fixed = config("gmm_toy_fi.toml");
     let from = |run: &str| {
-        let init = format!("sampler.fixed_init={{ run = {{ path = \"{run}\" }} }}");
-        place.ok(&["run", &fixed, "--set", "sampler.B=20", "--set", &init, "--out", "next", "--force"]);
+        let sampler = format!("sampler={{ B = 20, fixed_init = {{ run = {{ path = \"{run}\" }} }} }}");
+        place.ok(&["run", &fixed, "--set", &sampler, "--out", "next", "--force"]);
         place.read("next/samples.csv")
     };
     assert_eq!(from("dots"), from("brackets"));

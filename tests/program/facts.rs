@@ -181,7 +181,7 @@ fn draws_can_be_made_again_from_an_export() {
 #[test]
 fn exported_pseudo_samples_have_a_cell_for_every_column() {
     let place = Place::new();
-    let row = |i: usize| format!("{},{},{}\n", 1 + i * 7 % 11, i * 5 % 13, u8::from(i % 4 > 0));
+    let row = |i: usize| format!("{},{},{}\n", 1 + i * 7 % 11, i * 5 % 13, u8::from(!i.is_multiple_of(4)));
     place.write("d.csv", "time,x,seen\n".to_owned() + &(0..30).map(row).collect::<String>());
     let text = "name = \"e\"\nseed = 1\ndata = { train = \"d.csv\", target = \"time\", event = \"seen\" }\n\
                 model.exponential.penalty = \"ridge\"\nsampler.B = 3\n\

@@ -71,6 +71,7 @@ fn judge(place: &Place, case: &str, ended: &Ended) {
                 "depend on each other",
                 "fewer different rows",
                 "max_iterations",
+                "no step could be made",
             ];
             assert!(reasons.iter().any(|why| said.contains(why)), "{case}: no reason in {said}");
         }

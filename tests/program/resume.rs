@@ -254,7 +254,12 @@ fn shards_are_joined_by_name_or_by_folder() {
         assert!(ended.stdout.contains("npl merge runs/m"), "{}", ended.stdout);
     }
     let early = place.npl(&["merge", "runs/m"]);
-    assert!(early.code == Some(2) && early.stderr.contains("--array=2\n"), "{}", early.stderr);
+    assert!(
+        early.code == Some(2)
+            && early.stderr.contains("`npl run … --shard I/4`, I = 2\n(under Slurm: --array=2 "),
+        "{}",
+        early.stderr
+    );
     let read = place.npl(&["summary", "runs/m"]);
     assert!(read.code == Some(2) && read.stderr.contains("shards 1,3-4 of 4"), "{}", read.stderr);
     let other = place.npl(&["run", "m.toml", "--shard", "1/5"]);
