@@ -301,7 +301,7 @@ fn quantities_that_are_no_numbers_are_counted() {
         assert!(text.contains("`never` is no number in 400 of 400 draws"), "{text}");
     }
     let summary = place.ok(&["summary", "runs/d", "--only", "never", "--format", "csv"]).stdout;
-    assert!(cells(&summary)[1][1..].iter().all(String::is_empty), "{summary}");
+    assert!(cells(&summary)[1][1..].iter().all(|cell| cell.is_empty()), "{summary}");
 }
 
 /// Coefficients of several linear predictors, and cut points, in the units of the file: by hand, from the means of the draws as they are.
