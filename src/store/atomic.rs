@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Disk, Output, RealDisk};
+use crate::config::printable;
 use crate::error::{Error, Result};
 
 /// A file that appears under its name only when it is complete and on disk.
@@ -18,7 +19,13 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
+    /// Refused where there is something that is no file and no link, as a device: it would be replaced by a file.
     pub fn create(path: &Path) -> Result<AtomicFile> {
+        let kind = std::fs::symlink_metadata(path).map(|there| there.file_type());
+        if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_symlink() && !kind.is_dir()) {
+            let shown = printable(&path.display().to_string());
+            return Err(Error::input(format!("{shown}: not a regular file; `-` is standard output")));
+        }
         AtomicFile::create_on(Arc::new(RealDisk), path, path)
     }
 
@@ -126,6 +133,17 @@ mod tests {
         write_file(&path, "whole").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_not_replaced_by_one() {
+        let folder = crate::tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let refused = AtomicFile::create(&path).err().expect("a socket is no file");
+        assert!(refused.to_string().contains("not a regular file") && refused.exit_code() == 2, "{refused}");
+        assert!(write_file(&path, "whole").is_err() && !path.is_file());
     }
 
     #[test]
