@@ -29,7 +29,7 @@ pub fn size(rows: usize, columns: usize) -> f64 {
 }
 
 /// Bytes of values in a group of rows.
-const GROUP: usize = 32 << 20;
+const ROW_GROUP: usize = 32 << 20;
 
 /// Writes a table of draws, row by row.
 pub struct Encoder<W: Write + Send> {
@@ -66,7 +66,7 @@ impl<W: Write + Send> Encoder<W> {
     pub fn put(&mut self, statistics: &[f64], theta: &[f64]) -> io::Result<()> {
         let row = statistics.iter().chain(theta);
         self.group.iter_mut().zip(row).for_each(|(column, value)| column.push(*value));
-        let full = self.group.len() * (self.group[0].len() + 1) * 8 > GROUP;
+        let full = self.group.len() * (self.group[0].len() + 1) * 8 > ROW_GROUP;
         if full { self.write_group().map_err(failed) } else { Ok(()) }
     }
 
