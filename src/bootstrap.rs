@@ -295,16 +295,20 @@ struct Trials {
     minima: Vec<Minimum>,
 }
 
+/// A restart that another one may do better than: separation, say, is the same from every start.
+fn found_none(minimum: &Minimum) -> bool {
+    matches!(minimum.status, Status::Failed | Status::Flat)
+}
+
 impl Trials {
     fn values(&self) -> Vec<f64> {
-        let none = |m: &Minimum| matches!(m.status, Status::Failed | Status::Flat);
-        let value = |m: &Minimum| if none(m) { f64::NAN } else { m.value };
+        let value = |m: &Minimum| if found_none(m) { f64::NAN } else { m.value };
         self.minima.iter().map(value).collect()
     }
 
     /// No further restart is wanted.
     fn enough(&self, restarts: usize, stop: Option<StopRule>) -> bool {
-        let failed = self.minima.iter().all(|m| matches!(m.status, Status::Failed | Status::Flat));
+        let failed = self.minima.iter().all(found_none);
         let made = self.minima.len();
         if made >= restarts {
             return !failed || made >= restarts + RESCUES;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::get_typed_column_reader;
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
@@ -208,23 +208,18 @@ fn codes(group: &dyn RowGroupReader, levels: &[String]) -> Result<Vec<f64>> {
 }
 
 fn texts_of(group: &dyn RowGroupReader) -> Result<Vec<ByteArray>> {
-    let rows = group.metadata().num_rows() as usize;
-    let mut values = Vec::with_capacity(rows);
-    let mut reader = get_typed_column_reader::<ByteArrayType>(group.get_column_reader(PLACE)?);
-    while values.len() < rows {
-        let (read, _, _) = reader.read_records(rows - values.len(), None, None, &mut values)?;
-        if read == 0 {
-            return Err(ParquetError::EOF(format!("{} of {rows} rows in a column", values.len())));
-        }
-    }
-    Ok(values)
+    values_of::<ByteArrayType>(group, PLACE)
 }
 
 /// One column of a group of rows.
 fn column(group: &dyn RowGroupReader, j: usize) -> Result<Vec<f64>> {
+    values_of::<DoubleType>(group, j)
+}
+
+fn values_of<T: DataType>(group: &dyn RowGroupReader, j: usize) -> Result<Vec<T::T>> {
     let rows = group.metadata().num_rows() as usize;
     let mut values = Vec::with_capacity(rows);
-    let mut reader = get_typed_column_reader::<DoubleType>(group.get_column_reader(j)?);
+    let mut reader = get_typed_column_reader::<T>(group.get_column_reader(j)?);
     while values.len() < rows {
         let (read, _, _) = reader.read_records(rows - values.len(), None, None, &mut values)?;
         if read == 0 {
