@@ -13,7 +13,7 @@ use npl::bayes::LogDensity;
 use npl::bootstrap::posterior_bootstrap;
 use npl::config::printable;
 use npl::data::Dataset;
-use npl::data::prepare::{Dummies, Notes};
+use npl::data::prepare::Notes;
 use npl::kernel::Level;
 use npl::math::{mean, sd};
 use npl::method::Effort;
@@ -165,7 +165,7 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
         .extend(Some(train.design.to_string()).filter(|d| !d.is_empty()).map(|d| format!("design      {d}")));
     let config = &study.experiment.data;
     if !notes.levels.is_empty() {
-        lines.extend(levels(notes, config.dummies));
+        lines.extend(levels(notes));
     }
     if !config.missing_values.is_empty() || !notes.missing.is_empty() {
         lines.extend(missing(notes, &config.missing_values));
@@ -192,19 +192,22 @@ fn data(study: &Study, trial: &Trial) -> Vec<String> {
     lines
 }
 
-/// Categorical columns: how many levels, and which of them has no dummy.
-fn levels(notes: &Notes, dummies: Dummies) -> Vec<String> {
+/// Categorical columns: how many levels, and which of them have no dummy.
+fn levels(notes: &Notes) -> Vec<String> {
+    let made: HashSet<&String> = notes.columns.iter().collect();
+    let has_dummy = |name: &String, level: &String| made.contains(&format!("{name}_{level}"));
     let of = |(name, levels): &(String, Vec<String>)| {
-        let mut shown = levels.clone();
-        if let (Dummies::DropFirst, Some(first)) = (dummies, shown.first_mut()) {
-            *first += " (no dummy)";
-        }
+        let shown = levels.iter().map(|level| match has_dummy(name, level) {
+            true => level.clone(),
+            false => format!("{level} (no dummy)"),
+        });
+        let shown: Vec<String> = shown.collect();
         format!("            {name}: {}: {}", counted(levels.len(), "level"), few(&shown, 5))
     };
-    let skipped = if dummies == Dummies::DropFirst { 1 } else { 0 };
-    let made: usize = notes.levels.iter().map(|(_, levels)| levels.len().saturating_sub(skipped)).sum();
-    let numeric = notes.columns.len() - made;
-    let title = format!("columns     {numeric} numeric, {} of text as {made} dummies", notes.levels.len());
+    let dummies: usize =
+        notes.levels.iter().map(|(name, of)| of.iter().filter(|level| has_dummy(name, level)).count()).sum();
+    let others = notes.columns.len() - dummies;
+    let title = format!("columns     {others} numeric, {} of text as {dummies} dummies", notes.levels.len());
     let more = notes.levels.len().saturating_sub(LISTED);
     let more = (more > 0).then(|| format!("            and {more} more"));
     [title].into_iter().chain(notes.levels.iter().take(LISTED).map(of)).chain(more).collect()

@@ -235,6 +235,13 @@ fn missing_key_is_reported_at_the_header_with_help() {
 }
 
 #[test]
+fn missing_choice_names_what_there_is_to_choose_from() {
+    let text = edited("method = \"npl\"\n", "");
+    assert_has(&text, "1:1: missing key `method` at the top of the file");
+    assert_has(&text, "= help: It must be one of `\"npl\"`, `\"loss-likelihood\"`, `\"bootstrap\"`");
+}
+
+#[test]
 fn missing_key_of_the_root_is_reported_at_the_top() {
     let expected =
         "configs/x.toml:1:1: missing key `name` at the top of the file\n    = help: Name of the run.";

@@ -314,7 +314,12 @@ impl<'s> Checker<'s> {
         let mut problem = Problem::new(&full, &node.place, format!("missing key `{full}` {table}"));
         let schema = view.properties().and_then(|known| known.get(name));
         let text = schema.and_then(|schema| self.view(schema).get("description")).and_then(Value::as_str);
-        problem.help = text.map(first_sentence);
+        // A choice is hard to guess; a number or a text is what the sentence says it is.
+        let forms = schema.map(|schema| self.forms(schema)).unwrap_or_default();
+        let is_choice = words(&forms).count() + variants(&forms).count() > 1;
+        let choice = is_choice.then(|| format!("It must be {}.", self.name(&forms)));
+        let help = [text.map(first_sentence), choice].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        problem.help = Some(help).filter(|help| !help.is_empty());
         self.problems.push(problem);
     }
 

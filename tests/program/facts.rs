@@ -97,6 +97,24 @@ fn check_follows_the_policies() {
     assert!(facts(&place, &[]).contains(&"missing     none: no cell is \"NA\"".to_owned()));
 }
 
+/// A formula chooses which level has no dummy.
+#[test]
+fn check_names_the_level_that_a_formula_leaves_out() {
+    let place = Place::new();
+    let rows = "y,town,z\n0,Bergen,1\n1,Narvik,2\n1,Oslo,4\n0,Oslo,3\n1,Bergen,5\n0,Narvik,1\n";
+    place.write("towns.csv", rows);
+    let data = "train = \"towns.csv\"\nformula = \"y ~ z*C(town, ref='Narvik')\"";
+    let rest = "[model.logistic]\npenalty = \"ridge\"\n[sampler]\nB = 4\n";
+    place.write("x.toml", format!("name = \"x\"\nseed = 1\n[data]\n{data}\n{rest}"));
+    let said = facts(&place, &[]).join("\n");
+    for line in [
+        "columns     3 numeric, 1 of text as 2 dummies",
+        "            town: 3 levels: Bergen, Narvik (no dummy), Oslo",
+    ] {
+        assert!(said.contains(line), "no {line:?} in\n{said}");
+    }
+}
+
 /// Images and labels in the format of MNIST: digits become classes.
 #[test]
 fn idx_labels_are_a_response() {
