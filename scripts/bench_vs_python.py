@@ -217,13 +217,14 @@ class Exported:
         return self.train, np.concatenate([self.weights[i], own[:, 1]]), own[:, 2:], starts
 
 
-def run_npl(program, exported, folder, few, draws, workers):
+def run_npl(program, exported, folder, few, draws, workers, simd):
     """Seconds and CPU seconds per draw, the parameters of the draws (settings x draws x parameters), their objectives, and
     the SIMD level."""
     command = [program, "run", f"{folder}/config.toml", "--out", f"{folder}/run", "--force", "--quiet"]
     sets = ["output.samples=samples.npy"]
     if "path" in exported.config:
         sets.append(f"path.keep={json.dumps(exported.names)}")
+    command += ["--simd", simd] if simd else []
     command += ["--threads", str(workers), *(word for key in sets for word in ("--set", key))]
     start_up = npl(*command, "--set", f"sampler.B={few}")
     cpu = npl(*command, "--set", f"sampler.B={draws}") - start_up
@@ -269,7 +270,7 @@ def bench(name, job, args, pool):
         problems = [exported.draw(i) for i in range(draws)]
         rounds = []
         for _ in range(args.rounds):
-            ours = run_npl(args.npl, exported, folder, draws, npl_draws, args.workers)
+            ours = run_npl(args.npl, exported, folder, draws, npl_draws, args.workers, args.simd)
             rounds.append((ours, run_python(pool, models, problems)))
     # Draws are the same in every round; times are not.
     npl_seconds, npl_cpu, python_seconds, python_cpu = (
@@ -332,6 +333,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often both sides are timed, in turn [default: %(default)s]")
     parser.add_argument("--workers", type=int, default=2, help="threads of npl, processes of Python [default: 2]")
     parser.add_argument("--npl", default=os.environ.get("NPL", "npl"), help="the program [default: $NPL, or npl on the path]")
+    parser.add_argument("--simd", choices=["avx512", "avx2", "plain"], help="npl's kernels; with avx2 the BLAS of Python does without AVX-512 too")
     parser.add_argument("--out", default="runs/bench_vs_python", help="folder for table.md and results.json [default: %(default)s]")
     args = parser.parse_args()
     names = args.jobs.split(",")
@@ -340,6 +342,9 @@ def main():
         parser.error(f"no job {', '.join(unknown)}; there are {', '.join(JOBS)}")
     if min(args.draws or 2, args.npl_draws or 2) < 2 or min(args.workers, args.rounds) < 1:
         parser.error("--draws and --npl-draws must be 2 or more, --workers and --rounds 1 or more")
+    if args.simd == "avx2":
+        # Read by OpenBLAS when it is loaded, which the workers do after this.
+        os.environ["OPENBLAS_CORETYPE"] = "Haswell"
     results, skipped = [], []
     print(HEAD, end="", flush=True)
     with joblib.parallel_config("loky", n_jobs=args.workers, inner_max_num_threads=1):
