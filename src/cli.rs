@@ -735,6 +735,9 @@ pub struct CompareArgs {
     pub reading: ReadArgs,
     #[command(flatten)]
     pub machine: MachineArgs,
+    /// Only the test rows of this group, of runs with `data.by` [default: those of all groups together]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub group: Option<String>,
     /// Folder of data files, looked in first
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,

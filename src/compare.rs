@@ -134,6 +134,25 @@ pub fn pooled(folds: &[Scored]) -> Option<Scored> {
     Some(Scored { rows: folds.iter().flat_map(|fold| fold.rows.clone()).collect(), places: None, metrics })
 }
 
+/// The test rows of several groups as one set of rows, group after group.
+pub fn joined(groups: Vec<Scored>) -> Scored {
+    let total: usize = groups.iter().map(|group| group.count()).sum();
+    let metric = |first: &Pointwise| -> Option<Pointwise> {
+        let parts: Vec<&Pointwise> =
+            groups.iter().map(|group| group.of(first.metric)).collect::<Option<_>>()?;
+        let scores: Vec<f64> = parts.iter().flat_map(|part| part.scores.iter().copied()).collect();
+        let mut left_out = vec![0.0; first.left_out.len()];
+        for part in parts {
+            // Draws of groups are as independent of each other as those of folds.
+            let share = part.scores.len() as f64 / total as f64;
+            left_out.iter_mut().zip(&part.left_out).for_each(|(sum, left)| *sum += share * left);
+        }
+        Some(Pointwise { metric: first.metric, scores, left_out })
+    };
+    let metrics = groups[0].metrics.iter().filter_map(metric).collect();
+    Scored { rows: groups.iter().flat_map(|group| group.rows.clone()).collect(), places: None, metrics }
+}
+
 /// The predictive density of every test row, and the posterior means of what is expected there.
 fn predictive(run: &Path, trial: &Trial, repeat: usize) -> Result<(Predictive, Means)> {
     let test = trial.test.as_ref().expect("looked at before");
@@ -177,6 +196,11 @@ impl Scored {
     /// Whether both saw the same test rows.
     pub fn is_on_the_rows_of(&self, other: &Scored) -> bool {
         self.rows == other.rows
+    }
+
+    /// How many rows there are.
+    fn count(&self) -> usize {
+        self.metrics.first().map_or(0, |metric| metric.scores.len())
     }
 
     fn of(&self, metric: &str) -> Option<&Pointwise> {
@@ -228,6 +252,17 @@ mod tests {
         let twice = pooled(&[once.to_vec(), again.to_vec()].concat()).unwrap();
         assert_eq!(twice.metrics[0].scores, [2.0, 3.0, 4.0, 5.0]);
         assert!(pooled(&[scored(&[1.0])]).is_none());
+    }
+
+    /// Of one row and of three: all rows count alike.
+    #[test]
+    fn groups_are_one_set_of_rows() {
+        let all = joined(vec![scored(&[1.0]), scored(&[2.0, 3.0, 5.0])]);
+        assert_eq!(all.metrics[0].scores, [1.0, 2.0, 3.0, 5.0]);
+        assert_eq!(all.metrics[0].left_out, [0.0, 2.0]);
+        let mut far = scored(&[9.0]);
+        far.metrics[0].left_out = vec![4.0, 0.0];
+        assert_eq!(joined(vec![far, scored(&[2.0, 3.0, 5.0])]).metrics[0].left_out, [1.0, 1.5]);
     }
 
     /// Differences 1, 2, 3: mean 2, standard error √(1/3); rows that are hard for both do not count.

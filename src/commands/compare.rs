@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use npl::compare::{Difference, Scored, difference, pooled, score};
+use npl::compare::{Difference, Scored, difference, joined, pooled, score};
 use npl::config::printable;
 use npl::error::Error;
 use npl::math::mean;
 use npl::study::Study;
 
+use super::groups::named;
 use super::text::{number, render};
 use super::{load_run, note, pool, print, reading};
 use crate::cli::{CompareArgs, Format};
@@ -20,20 +21,25 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     }
     let pool = pool(&args.machine)?;
     let studies = args.runs.iter().map(|run| study(run, &args)).collect::<Result<Vec<Study>>>()?;
-    let repeats = studies.iter().map(Study::repeats).min().unwrap_or(1);
-    if studies.iter().any(|study| study.repeats() != repeats) {
+    let repeats = studies.iter().map(Study::each).min().unwrap_or(1);
+    if studies.iter().any(|study| study.each() != repeats) {
         note(&format!("note: the runs have different numbers of repeats; the first {repeats} are compared"));
     }
     let folds = folds(&args.runs, &studies)?;
-    let of_run = |(run, study): (&PathBuf, &Study)| -> Result<Vec<Scored>> {
-        (0..repeats).map(|r| Ok(pool.install(|| score(run, study, r))?)).collect()
-    };
-    let scored = args.runs.iter().zip(&studies).map(of_run).collect::<Result<Vec<_>>>()?;
-    same_rows(&args.runs, &scored)?;
-    let scored = match folds {
-        Some(_) => scored.into_iter().map(|run| pooled(&run).map_or(run, |all| vec![all])).collect(),
-        None => scored,
-    };
+    let chosen = groups(&args, &studies)?;
+    let scored = chosen.iter().map(|&(group, name)| -> Result<Vec<Vec<Scored>>> {
+        let of_run = |(run, study): (&PathBuf, &Study)| -> Result<Vec<Scored>> {
+            let first = group * study.each();
+            (first..first + repeats).map(|round| Ok(pool.install(|| score(run, study, round))?)).collect()
+        };
+        let scored = args.runs.iter().zip(&studies).map(of_run).collect::<Result<Vec<_>>>()?;
+        same_rows(&args.runs, &scored, name)?;
+        Ok(match folds {
+            Some(_) => scored.into_iter().map(|run| pooled(&run).map_or(run, |all| vec![all])).collect(),
+            None => scored,
+        })
+    });
+    let scored = together(scored.collect::<Result<_>>()?);
     let over = match folds {
         Some(folds) if repeats > folds => {
             format!("rows, held out in {folds} folds {} times", repeats / folds)
@@ -74,18 +80,39 @@ pub fn compare(args: CompareArgs) -> Result<()> {
 
 fn study(run: &Path, args: &CompareArgs) -> Result<Study> {
     let (_, study) = load_run(run, args.data_dir.as_deref(), &args.machine)?;
-    if study.by().is_some() {
-        let message = format!(
-            "{}: it has groups; runs of one set of rows each can be compared, and `data.filter` chooses one group",
-            shown(run)
-        );
-        return Err(Error::input(message).into());
-    }
     if study.experiment.path.is_some() {
         let message = format!("{}: it is a path; runs of one setting each can be compared", shown(run));
         return Err(Error::input(message).into());
     }
     Ok(study)
+}
+
+/// The groups that are compared, from 0, by their names; one without a name where there are none.
+fn groups<'a>(args: &CompareArgs, studies: &'a [Study]) -> Result<Vec<(usize, Option<&'a str>)>> {
+    let names = studies[0].groups();
+    if let Some(i) = studies.iter().position(|study| study.groups() != names) {
+        let message = format!(
+            "{} and {} have other groups: runs are compared on the same rows; give both the same `data.by`",
+            shown(&args.runs[0]),
+            shown(&args.runs[i])
+        );
+        return Err(Error::input(message).into());
+    }
+    let all = names.iter().enumerate().map(|(g, name)| (g, Some(*name)));
+    Ok(match &args.group {
+        Some(name) => all.skip(named(&names, name, "--group")?).take(1).collect(),
+        None if names.is_empty() => vec![(0, None)],
+        None => all.collect(),
+    })
+}
+
+/// Groups of runs as runs: the rows of all groups together, repeat by repeat.
+fn together(groups: Vec<Vec<Vec<Scored>>>) -> Vec<Vec<Scored>> {
+    let of_run = |run: usize| -> Vec<Scored> {
+        let repeats = groups[0][run].len();
+        (0..repeats).map(|r| joined(groups.iter().map(|group| group[run][r].clone()).collect())).collect()
+    };
+    (0..groups[0].len()).map(of_run).collect()
 }
 
 /// How many folds the runs have, if they are cross-validations; rows that were put aside otherwise are other rows.
@@ -110,11 +137,13 @@ fn shown(run: &Path) -> String {
 }
 
 /// Scores on different rows are not comparable.
-fn same_rows(runs: &[PathBuf], scored: &[Vec<Scored>]) -> Result<()> {
+fn same_rows(runs: &[PathBuf], scored: &[Vec<Scored>], group: Option<&str>) -> Result<()> {
     for (run, others) in runs.iter().zip(scored).skip(1) {
         let apart = scored[0].iter().zip(others).position(|(a, b)| !a.is_on_the_rows_of(b));
         if let Some(repeat) = apart {
-            let place = if others.len() > 1 { format!(" in repeat {}", repeat + 1) } else { String::new() };
+            let mut place =
+                if others.len() > 1 { format!(" in repeat {}", repeat + 1) } else { String::new() };
+            group.iter().for_each(|name| place += &format!(" in group \"{}\"", printable(name)));
             let message = format!(
                 "{} and {} have other test rows{place}: runs are compared on the same rows; give both the same data, seed and split",
                 shown(&runs[0]),

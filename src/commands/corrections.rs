@@ -8,7 +8,7 @@ use npl::config::printable;
 use npl::error::Error;
 use npl::influence::acceleration;
 use npl::report::{Influences, Report};
-use npl::samples::{Correction, Interval};
+use npl::samples::{Correction, Interval, uncorrectable};
 use npl::store;
 
 use super::summary::Told;
@@ -43,21 +43,8 @@ pub fn corrections(told: &Told, report: &Report, first: usize) -> Result<BTreeMa
         let run = printable(&args.run.display().to_string());
         Err(Error::input(format!("{run}: --interval {kind}: {why}")).into())
     };
-    if !matches!(report.method.as_str(), "npl" | "mdp-npl") {
-        return refuse(
-            "it corrects draws of the bootstrap towards the estimate at equal weights, and these are others",
-        );
-    }
-    if report.method == "mdp-npl" || alpha(&args.run) > 0.0 {
-        return refuse(
-            "with a prior of weight alpha > 0 draws are centred between the data and the prior, not on the estimate that they \
-             would be corrected towards",
-        );
-    }
-    if relation.components.is_some_and(|components| components.count() > 1) {
-        return refuse(
-            "the loss of a mixture has several modes, and its draws no single estimate that they spread around",
-        );
+    if let Some(why) = uncorrectable(&report.method, alpha(&args.run), relation) {
+        return refuse(why);
     }
     if args.relabel {
         return refuse("the estimate is kept with the labels that it was found with: leave out --relabel");
@@ -75,7 +62,7 @@ pub fn corrections(told: &Told, report: &Report, first: usize) -> Result<BTreeMa
         Some(Interval::Bca) if args.repeat.is_some_and(|repeat| repeat > 1) => {
             return refuse("how much rows move the estimate is kept of the first repeat: --repeat 1");
         }
-        Some(Interval::Bca) => match accelerations(&args.run, told, &estimate) {
+        Some(Interval::Bca) => match accelerations(report, told, first, &estimate) {
             Some(found) => found,
             None => {
                 return refuse(
@@ -108,11 +95,17 @@ fn alpha(run: &Path) -> f64 {
 }
 
 /// By the influence of the rows, of everything that is told.
-fn accelerations(run: &Path, told: &Told, estimate: &BTreeMap<String, f64>) -> Option<BTreeMap<String, f64>> {
+fn accelerations(
+    report: &Report,
+    told: &Told,
+    first: usize,
+    estimate: &BTreeMap<String, f64>,
+) -> Option<BTreeMap<String, f64>> {
+    let (run, group) = (&told.args.run, report.repeats.first()?.group.as_deref());
     if !store::read_manifest(run).ok()?.outputs.contains_key(store::INFLUENCE) {
         return None;
     }
-    let (design, kept) = Influences::read(&store::file_of(run, store::INFLUENCE).ok()?)?;
+    let (design, kept) = Influences::read(&store::file_of(run, store::INFLUENCE).ok()?, group)?;
     let n = kept.first()?.1.len();
     let names = told.names();
     let at: Vec<f64> = names.iter().map(|name| estimate.get(name).copied().unwrap_or(f64::NAN)).collect();
@@ -122,7 +115,7 @@ fn accelerations(run: &Path, told: &Told, estimate: &BTreeMap<String, f64>) -> O
     for i in 0..n {
         let mut row: Vec<f64> =
             columns.iter().map(|column| column.map_or(f64::NAN, |column| column[i])).collect();
-        told.units.iter().for_each(|units| units.carry(0, &at, &mut row));
+        told.units.iter().for_each(|units| units.carry(first, &at, &mut row));
         moved.iter_mut().zip(row).for_each(|(column, value)| column[i] = value);
     }
     let found = names.into_iter().zip(moved.iter().map(|column| acceleration(column, &design)));

@@ -94,7 +94,7 @@ pub fn coverage(args: CoverageArgs) -> Result<()> {
     let found = Coverage::new(settings, &plan, &outcomes);
     if found.lines.is_empty() {
         drop(archive.write());
-        let why = found.fault.unwrap_or_default();
+        let why = found.fault.unwrap_or_else(|| format!("none has an interval {}", found.absent.join(", ")));
         return Err(Error::Failed(format!("no data set has an answer: {why}")).into());
     }
     let command: Vec<String> = std::env::args().collect();
@@ -198,6 +198,20 @@ fn text(found: &Coverage) -> String {
             out += &format!("warning: {} of {} {what}\n", counted(count, "data set"), found.datasets);
         }
     }
+    const NONE: &str = "all their draws lie on one side of the estimate, or are no numbers";
+    for line in found.lines.iter().filter(|line| line.without_interval > 0) {
+        let Some(name) = &line.parameter else { continue };
+        out += &format!(
+            "warning: {} of {} have no {} interval of {} and count for nothing in its line: {NONE}\n",
+            counted(line.without_interval, "data set"),
+            found.datasets - found.without_answer,
+            line.interval,
+            printable(name)
+        );
+    }
+    for what in &found.absent {
+        out += &format!("warning: no data set has an interval {}: {NONE}\n", printable(what));
+    }
     let by = match (found.truth.by.as_str(), found.truth.rows) {
         ("minimum", Some(rows)) => format!("minimum of the loss over {rows} rows"),
         (by, _) => by.to_owned(),
@@ -236,6 +250,8 @@ fn row(line: &Line) -> Vec<String> {
         value.zip(error).map_or(String::new(), |(value, error)| number(value, error))
     };
     let ratio = line.posterior_sd.zip(line.sampling_sd).map(|(posterior, sampling)| posterior / sampling);
+    // One data set has no spread between data sets.
+    let ratio = ratio.filter(|ratio| ratio.is_finite());
     vec![
         format!("{} {} %", line.interval, (1e6 * line.level).round() / 1e4),
         line.parameter.clone().unwrap_or_else(|| "all at once".into()),

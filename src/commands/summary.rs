@@ -1,16 +1,16 @@
 //! `npl summary`: the posterior in numbers, and how far to trust them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Result;
 use npl::bayes::importance::Weights;
-use npl::config::printable;
+use npl::config::{nearest, printable};
 use npl::error::Error;
 use npl::math::{mean, sd};
 use npl::predict;
 use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport, Repeat, Report};
-use npl::samples::{GROUP, Question, Relation, Samples, Summary};
+use npl::samples::{GROUP, Question, Relation, Samples, Summary, fits};
 use npl::store;
 
 use super::text::{counted, number, percent, render, seconds, warnings};
@@ -39,6 +39,21 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         if args.relabel {
             let message = "--relabel: the summary of a path is made while it runs; `npl relabel` and `npl samples \
                            --relabel` align the draws that it kept";
+            return Err(Error::input(message).into());
+        }
+        let unused = [
+            ("--interval", args.interval.is_some()),
+            ("--level", args.level.is_some()),
+            ("--above", args.above.is_some()),
+            ("--between", args.between.is_some()),
+            ("--sort", args.sort.is_some()),
+            ("--repeat", args.repeat.is_some()),
+        ];
+        if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
+            let message = format!(
+                "{flag}: the summary of a path is made while it runs: medians and 80 % intervals at every setting; for anything else run \
+                 that setting by itself"
+            );
             return Err(Error::input(message).into());
         }
         return along_path(&args, &report, path);
@@ -71,7 +86,11 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
             (samples, Some(units))
         }
     };
-    let chosen = samples.parameters_like(&args.only)?;
+    let chosen = match &units {
+        None => samples.parameters_like(&args.only)?,
+        // Told by another name, a parameter is known by its own, too.
+        Some(_) => chosen(samples.parameters(), &parameters, &args.only)?,
+    };
     let all = Told { args: &args, relation, chosen, parameters, units };
     let report = group.map_or(report.clone(), |group| report.group(group));
     let table = match (group, report.groups.len()) {
@@ -284,15 +303,42 @@ fn heading(report: &Report) -> String {
     if warnings.is_empty() { warnings } else { warnings + "\n" }
 }
 
+/// The parameters of such names, by what they are told as or their own; all, if no pattern is given.
+fn chosen(told: &[String], own: &[String], patterns: &[String]) -> Result<Vec<String>> {
+    let patterns: Vec<(&String, Vec<char>)> = patterns.iter().map(|p| (p, p.chars().collect())).collect();
+    let like = |pattern: &[char], j: usize| {
+        [&told[j], &own[j]].into_iter().any(|name| fits(pattern, &name.chars().collect::<Vec<char>>()))
+    };
+    for (pattern, characters) in &patterns {
+        if !(0..told.len()).any(|j| like(characters, j)) {
+            let hint = nearest(pattern, told.iter().chain(own).map(String::as_str));
+            let hint = hint.map_or(String::new(), |name| format!("; did you mean `{}`?", printable(name)));
+            let message = format!("--only: there is no parameter `{}`{hint}", printable(pattern));
+            return Err(Error::input(message).into());
+        }
+    }
+    let takes = |j: &usize| patterns.is_empty() || patterns.iter().any(|(_, pattern)| like(pattern, *j));
+    Ok((0..told.len()).filter(takes).map(|j| told[j].clone()).collect())
+}
+
 /// Medians and 80 % intervals along a path: some settings of some parameters; the file has them all.
 fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<()> {
     let file = store::file_of(&args.run, store::PATH)?;
-    if args.format == Format::Csv {
-        let text = std::fs::read(&file).map_err(|e| Error::input(format!("{}: {e}", file.display())))?;
-        print(&text)?;
+    let mut points = npl::path::read(&file)?;
+    // A setting of another K has other parameters.
+    let mut seen = BTreeSet::new();
+    let all = points.iter().map(|(_, point)| &point.parameter);
+    let names: Vec<String> = all.filter(|name| seen.insert(*name)).cloned().collect();
+    let chosen: BTreeSet<String> = chosen(&names, &names, &args.only)?.into_iter().collect();
+    if !is_for_people(args) {
+        let text = std::fs::read_to_string(&file)
+            .map_err(|e| Error::input(format!("{}: {e}", printable(&file.display().to_string()))))?;
+        let mut table = cells(&text);
+        table.retain(|row| row[2] == "parameter" || chosen.contains(&row[2]));
+        print(render(&table, args.format).as_bytes())?;
         return note_warnings(report);
     }
-    let points = npl::path::read(&file)?;
+    points.retain(|(_, point)| chosen.contains(&point.parameter));
     let settings = path.values.len();
     let shown = settings.min(SETTINGS_LISTED);
     let at = |i: usize| if shown > 1 { i * (settings - 1) / (shown - 1) } else { 0 };
@@ -313,7 +359,8 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
     let mut out = heading(report);
     out += &render(&rows, args.format);
     let fold = if report.folds.is_some() { ", of the first fold" } else { "" };
-    out += &format!("(median [10 %, 90 %] of the widest parameters{fold}; {} has all)\n\n", store::PATH);
+    let all = if parameters.len() < chosen.len() { "of the widest parameters" } else { "of each parameter" };
+    out += &format!("(median [10 %, 90 %] {all}{fold}; {} has all)\n\n", store::PATH);
     out += &diagnostics(report);
     print(out.as_bytes())
 }
@@ -549,11 +596,14 @@ fn conventional(each: &[&Diagnostics]) -> String {
     let fits: Vec<&AdviReport> = each.iter().filter_map(|d| d.advi.as_ref()).collect();
     if let Some(first) = fits.first() {
         let converged = fits.iter().filter(|f| f.converged).count();
+        let elbo = match first.elbo.is_nan() {
+            true => "too few for an ELBO (`advi.elbo_every`)".to_owned(),
+            false => format!("ELBO {:.1} (elbo.csv has the way there)", first.elbo),
+        };
         out += &format!(
-            "  ADVI      {converged} of {} fits converged; {} iterations, ELBO {:.1} (elbo.csv has the way there)\n",
+            "  ADVI      {converged} of {} fits converged; {} iterations, {elbo}\n",
             fits.len(),
-            first.iterations,
-            first.elbo
+            first.iterations
         );
     }
     let weights: Vec<&Weights> = each.iter().filter_map(|d| d.importance.as_ref()).collect();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::lines::spelled;
 use super::{Coverage, Outcome, Plan};
 use crate::error::{Error, Result};
 use crate::kernel::Level;
@@ -23,7 +24,7 @@ impl Plan<'_> {
         let json = serde_json::to_string_pretty(found).map_err(|e| Error::Failed(e.to_string()))? + "\n";
         let texts = [
             (store::CONFIG, resolved.to_owned()),
-            (store::DATASETS, self.datasets(found, outcomes)),
+            (store::DATASETS, self.datasets(outcomes)),
             (store::COVERAGE, found.table()),
             (store::COVERAGE_JSON, json),
         ];
@@ -60,20 +61,17 @@ impl Plan<'_> {
     }
 
     /// `datasets.csv`: a line for each data set, interval and parameter.
-    fn datasets(&self, found: &Coverage, outcomes: &[Outcome]) -> String {
+    fn datasets(&self, outcomes: &[Outcome]) -> String {
         let mut out = String::from("dataset,seed,interval,level,parameter,mean,sd,lower,upper\n");
-        let mut kinds: Vec<&str> =
-            found.lines.iter().filter(|l| l.parameter.is_none()).map(|l| l.interval.as_str()).collect();
-        kinds.truncate(self.asked.len());
+        // What a data set has not is an empty cell.
+        let cell = |v: f64| if v.is_finite() { format!("{v:?}") } else { String::new() };
         for (i, outcome) in outcomes.iter().enumerate() {
             let head = format!("{},{}", i + 1, self.study.seed(i).0);
-            for ((kind, (_, level)), ends) in kinds.iter().zip(&self.asked).zip(&outcome.ends) {
+            for ((kind, level), ends) in self.asked.iter().zip(&outcome.ends) {
+                let kind = spelled(*kind);
                 for (j, ((name, _), (lower, upper))) in self.truth.values.iter().zip(ends).enumerate() {
-                    let (mean, sd) = (outcome.mean[j], outcome.sd[j]);
-                    out += &format!(
-                        "{head},{kind},{level:?},{},{mean:?},{sd:?},{lower:?},{upper:?}\n",
-                        quoted(name)
-                    );
+                    let numbers = [outcome.mean[j], outcome.sd[j], *lower, *upper].map(cell).join(",");
+                    out += &format!("{head},{kind},{level:?},{},{numbers}\n", quoted(name));
                 }
             }
         }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Outcome, Plan, Truth};
 use crate::math::{mean, sd};
-use crate::samples::quoted;
+use crate::samples::{Interval, quoted};
 
 /// What the numbers are of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct Coverage {
     pub not_converged: usize,
     pub truth: Truth,
     pub lines: Vec<Line>,
+    /// Intervals that no data set has, which have no line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
 }
 
 /// Intervals of one kind and probability, of one parameter or of all at once.
@@ -44,6 +47,9 @@ pub struct Line {
     /// `None`: all parameters in theirs at once.
     pub parameter: Option<String>,
     pub truth: Option<f64>,
+    /// Answered data sets that have no such interval, and count for nothing here.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_interval: usize,
     pub coverage: f64,
     pub mcse_coverage: f64,
     /// How often the truth is below the interval, and above it.
@@ -59,6 +65,10 @@ pub struct Line {
     pub mcse_bias: Option<f64>,
     pub sampling_sd: Option<f64>,
     pub posterior_sd: Option<f64>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The interval score of an interval of probability `level` (Winkler 1972; Gneiting and Raftery 2007, section 6.2).
@@ -77,11 +87,17 @@ fn share(count: usize, of: usize) -> (f64, f64) {
 impl Coverage {
     pub fn new(settings: Settings, plan: &Plan, outcomes: &[Outcome]) -> Coverage {
         let answered: Vec<&Outcome> = outcomes.iter().filter(|o| o.fault.is_none()).collect();
-        let mut lines = Vec::new();
+        let (mut lines, mut absent) = (Vec::new(), Vec::new());
         if !answered.is_empty() {
             for (k, (kind, level)) in plan.asked.iter().enumerate() {
-                let name = clap::ValueEnum::to_possible_value(kind).map(|v| v.get_name().to_owned());
-                lines.extend(of_kind(&name.unwrap_or_default(), *level, k, &plan.truth, &answered));
+                for line in of_kind(&spelled(*kind), *level, k, &plan.truth, &answered) {
+                    match line.without_interval < answered.len() {
+                        true => lines.push(line),
+                        false => {
+                            absent.extend(line.parameter.map(|name| format!("{} of {name}", line.interval)))
+                        }
+                    }
+                }
             }
         }
         let fault = outcomes.iter().enumerate().find_map(|(i, o)| Some((i, o.fault.as_ref()?)));
@@ -94,6 +110,7 @@ impl Coverage {
             not_converged: answered.iter().filter(|o| o.open).count(),
             truth: plan.truth.clone(),
             lines,
+            absent,
         }
     }
 
@@ -103,7 +120,8 @@ impl Coverage {
             "interval,level,parameter,truth,datasets,coverage,mcse_coverage,below,above,width,mcse_width,score,mcse_score,bias,\
              mcse_bias,sampling_sd,posterior_sd\n",
         );
-        let cell = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:?}"));
+        let cell =
+            |value: Option<f64>| value.filter(|v| v.is_finite()).map_or(String::new(), |v| format!("{v:?}"));
         for line in &self.lines {
             let numbers = [
                 Some(line.coverage),
@@ -125,7 +143,7 @@ impl Coverage {
                 line.level,
                 quoted(line.parameter.as_deref().unwrap_or(ALL)),
                 cell(line.truth),
-                self.datasets - self.without_answer,
+                self.datasets - self.without_answer - line.without_interval,
                 numbers.map(cell).join(",")
             );
         }
@@ -136,25 +154,34 @@ impl Coverage {
 /// What the line of all parameters at once has for a name: no parameter ends so.
 pub const ALL: &str = "all__";
 
+/// As it is asked for.
+pub fn spelled(kind: Interval) -> String {
+    clap::ValueEnum::to_possible_value(&kind).map_or(String::new(), |v| v.get_name().to_owned())
+}
+
 fn of_kind(interval: &str, level: f64, k: usize, truth: &Truth, answered: &[&Outcome]) -> Vec<Line> {
-    let m = answered.len();
-    let root = (m as f64).sqrt();
-    let averaged = |values: &[f64]| (mean(values), sd(values) / root);
+    let is_one = |(lower, upper): &(f64, f64)| lower.is_finite() && upper.is_finite();
     let of_parameter = |(j, (name, value)): (usize, &(String, f64))| {
-        let ends: Vec<(f64, f64)> = answered.iter().map(|o| o.ends[k][j]).collect();
+        let known: Vec<&&Outcome> = answered.iter().filter(|o| is_one(&o.ends[k][j])).collect();
+        let ends: Vec<(f64, f64)> = known.iter().map(|o| o.ends[k][j]).collect();
+        let m = known.len();
+        let root = (m as f64).sqrt();
+        let averaged = |values: &[f64]| (mean(values), sd(values) / root);
         let below = ends.iter().filter(|(lower, _)| value < lower).count();
         let above = ends.iter().filter(|(_, upper)| value > upper).count();
         let (coverage, mcse_coverage) = share(m - below - above, m);
         let width = averaged(&ends.iter().map(|(lower, upper)| upper - lower).collect::<Vec<_>>());
         let score = averaged(&ends.iter().map(|e| winkler(*e, *value, level)).collect::<Vec<_>>());
-        let means: Vec<f64> = answered.iter().map(|o| o.mean[j]).collect();
-        let sds: Vec<f64> = answered.iter().map(|o| o.sd[j]).collect();
+        let means: Vec<f64> = known.iter().map(|o| o.mean[j]).collect();
+        // A single draw that is a number has no standard deviation.
+        let sds: Vec<f64> = known.iter().map(|o| o.sd[j]).filter(|sd| sd.is_finite()).collect();
         let (centre, error) = averaged(&means);
         Line {
             interval: interval.to_owned(),
             level,
             parameter: Some(name.clone()),
             truth: Some(*value),
+            without_interval: answered.len() - m,
             coverage,
             mcse_coverage,
             below: Some(share(below, m).0),
@@ -166,22 +193,24 @@ fn of_kind(interval: &str, level: f64, k: usize, truth: &Truth, answered: &[&Out
             bias: Some(centre - value),
             mcse_bias: Some(error),
             sampling_sd: Some(sd(&means)),
-            posterior_sd: Some(mean(&sds)),
+            posterior_sd: (!sds.is_empty()).then(|| mean(&sds)),
         }
     };
     let mut lines: Vec<Line> = truth.values.iter().enumerate().map(of_parameter).collect();
-    let inside = |o: &&&Outcome| {
+    let known: Vec<&&Outcome> = answered.iter().filter(|o| o.ends[k].iter().all(is_one)).collect();
+    let inside = |o: &&&&Outcome| {
         o.ends[k]
             .iter()
             .zip(&truth.values)
             .all(|((lower, upper), (_, value))| (lower..=upper).contains(&value))
     };
-    let (coverage, mcse_coverage) = share(answered.iter().filter(inside).count(), m);
+    let (coverage, mcse_coverage) = share(known.iter().filter(inside).count(), known.len());
     lines.push(Line {
         interval: interval.to_owned(),
         level,
         parameter: None,
         truth: None,
+        without_interval: answered.len() - known.len(),
         coverage,
         mcse_coverage,
         below: None,
@@ -236,5 +265,25 @@ mod tests {
         // All inside: the rate is 1, known to about 1/m.
         assert_eq!((b.coverage, b.mcse_coverage), (1.0, third));
         assert_eq!((all.parameter, all.width), (None, None));
+    }
+
+    /// A data set whose interval is none counts neither as one that covers nor as one that does not.
+    #[test]
+    fn what_has_no_interval_counts_for_nothing() {
+        let outcomes = [outcome(f64::NAN, f64::NAN), outcome(0.0, 2.0), outcome(1.5, 2.0), outcome(0.5, 3.5)];
+        let truth = |values: &[(&str, f64)]| Truth {
+            by: "stated".into(),
+            rows: None,
+            in_units_of_data: false,
+            values: values.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
+        };
+        let all: Vec<&Outcome> = outcomes.iter().collect();
+        let lines = of_kind("bca", 0.9, 0, &truth(&[("a", 1.0), ("b", 0.0)]), &all);
+        let [a, b, both] = <[Line; 3]>::try_from(lines).unwrap();
+        assert_eq!((a.without_interval, b.without_interval, both.without_interval), (1, 0, 1));
+        assert!((a.coverage - 2.0 / 3.0).abs() < 1e-15 && (both.coverage - 2.0 / 3.0).abs() < 1e-15);
+        assert_eq!(b.coverage, 1.0);
+        assert!((a.width.unwrap() - 5.5 / 3.0).abs() < 1e-15, "{a:?}");
+        assert!([a.bias, a.sampling_sd, a.score].iter().all(|v| v.unwrap().is_finite()));
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use ndarray::ArrayView1;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 pub use archive::Archive;
@@ -21,10 +22,12 @@ pub use truth::{Truth, Wanted};
 
 use crate::bytes::bytes;
 use crate::error::{Error, Result};
+use crate::influence::{acceleration, carried, influence};
 use crate::math::{mean, sd};
-use crate::method::Machine;
+use crate::method::{Findings, Machine, Trial};
+use crate::optim::Minimum;
 use crate::run::rows_of;
-use crate::samples::{Interval, Kinship, LOG_WEIGHT, intervals};
+use crate::samples::{Correction, Interval, Kinship, LOG_WEIGHT, Units, intervals, uncorrectable};
 use crate::study::Study;
 
 /// What is asked of every data set.
@@ -35,6 +38,46 @@ pub struct Plan<'a> {
     pub truth: Truth,
     /// Where the parameters whose truth is known stand in a draw.
     places: Vec<usize>,
+    corrected: Option<Corrected>,
+}
+
+/// What corrected intervals need to know of every data set.
+#[derive(Clone, Copy, PartialEq)]
+enum Corrected {
+    /// The estimate at equal weights.
+    Only,
+    /// And how much every row moves it.
+    AndAccelerated,
+}
+
+impl Corrected {
+    fn of(asked: &[(Interval, f64)]) -> Option<Corrected> {
+        let is = |wanted: Interval| asked.iter().any(|(kind, _)| *kind == wanted);
+        match (is(Interval::Bca), is(Interval::Bc)) {
+            (true, _) => Some(Corrected::AndAccelerated),
+            (false, true) => Some(Corrected::Only),
+            (false, false) => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Corrected::Only => "bc",
+            Corrected::AndAccelerated => "bca",
+        }
+    }
+}
+
+const NOT_SMOOTH: &str = "the loss has no single smooth minimum at equal weights: its second derivatives are not positive definite there";
+
+/// Whether the loss has a minimum at equal weights that is not smooth.
+fn lacks_influence(trial: &Trial) -> Result<bool> {
+    let pool = ThreadPoolBuilder::new().num_threads(1).build();
+    let pool = pool.map_err(|e| Error::Failed(format!("cannot start a thread: {e}")))?;
+    let machine = Machine { pool: &pool, cancel: &AtomicBool::new(false) };
+    let minimum = trial.estimate(machine, None);
+    let missing = |minimum: Minimum| influence(trial.model.as_ref(), &trial.train, &minimum.theta).is_none();
+    Ok(minimum.is_some_and(|minimum| pool.install(|| missing(minimum))))
 }
 
 /// What came of one data set.
@@ -75,10 +118,27 @@ impl<'a> Plan<'a> {
         {
             return Err(Error::input("simultaneous intervals are for draws that all count alike"));
         }
-        if asked.iter().any(|(kind, _)| matches!(kind, Interval::Bc | Interval::Bca)) {
-            let message = "corrected intervals stand on the estimate at equal weights and on influences, which are not made for every \
-                           data set: ask for percentile, hdi or simultaneous";
-            return Err(Error::input(message));
+        let corrected = Corrected::of(&asked);
+        let refuse = |why: &str| {
+            let name = corrected.map_or("", Corrected::name);
+            Err(Error::input(format!("--interval {name}: {why}")))
+        };
+        if corrected.is_some() {
+            let method = study.experiment.method.name();
+            if let Some(why) = uncorrectable(method, first.prior.alpha(), &first.relation) {
+                return refuse(why);
+            }
+        }
+        if corrected == Some(Corrected::AndAccelerated) {
+            if study.experiment.model.is_staged() {
+                return refuse(
+                    "it needs to know how much each row moves the minimum, and stages have one each, of which the later move with \
+                     the earlier; ask for bc",
+                );
+            }
+            if study.flaws(&first).is_empty() && lacks_influence(&first)? {
+                return refuse(NOT_SMOOTH);
+            }
         }
         let names = study.parameters(&first);
         let place = |name: &String| names.iter().position(|n| n == name);
@@ -91,7 +151,42 @@ impl<'a> Plan<'a> {
         if places.is_empty() {
             return Err(Error::input("no parameter is left whose true value is known"));
         }
-        Ok(Plan { study, asked, truth: chosen, places })
+        Ok(Plan { study, asked, truth: chosen, places, corrected })
+    }
+
+    /// What intervals of this data set are corrected by, for each parameter; or why there is nothing.
+    fn corrections(
+        &self,
+        trial: &Trial,
+        findings: Option<&Findings>,
+        units: Option<&Units>,
+        machine: Machine,
+    ) -> std::result::Result<Vec<Correction>, String> {
+        let Some(corrected) = self.corrected else { return Ok(Vec::new()) };
+        let minimum = trial.estimate(machine, findings).ok_or("no minimum at equal weights was found")?;
+        let mut theta = minimum.theta.clone();
+        units.iter().for_each(|units| units.apply(0, &mut theta));
+        let accelerations = match corrected {
+            Corrected::Only => None,
+            Corrected::AndAccelerated => {
+                let found =
+                    machine.pool.install(|| influence(trial.model.as_ref(), &trial.train, &minimum.theta));
+                let mut found = found.ok_or(NOT_SMOOTH)?;
+                for mut row in found.outer_iter_mut() {
+                    let row = row.as_slice_mut().expect("rows of a matrix are whole");
+                    units.iter().for_each(|units| units.carry(0, &theta, row));
+                }
+                let all = carried(&found, &theta, |theta| self.study.extend_parameters(theta));
+                let of = |column: ArrayView1<f64>| acceleration(&column.to_vec(), &trial.train.design);
+                Some(all.columns().into_iter().map(of).collect::<Vec<f64>>())
+            }
+        };
+        self.study.extend_parameters(&mut theta);
+        let of = |&j: &usize| Correction {
+            estimate: theta[j],
+            acceleration: accelerations.as_ref().map_or(0.0, |known| known[j]),
+        };
+        Ok(self.places.iter().map(of).collect())
     }
 
     /// The experiment on data set `i`, counted from 0.
@@ -129,7 +224,13 @@ impl<'a> Plan<'a> {
         let total = rows.len();
         let mut rows: Vec<_> = rows.into_iter().filter(|row| !row.failed()).collect();
         let own = self.study.inference().parameters(trial.model.as_ref(), &trial.train);
-        if let Some(units) = units(self.study, &own, Some(i))? {
+        let units = units(self.study, &own, Some(i))?;
+        let machine = Machine { pool, cancel };
+        let corrections = match self.corrections(&trial, findings.as_ref(), units.as_ref(), machine) {
+            Ok(corrections) => corrections,
+            Err(why) => return Ok(Err(why)),
+        };
+        if let Some(units) = units {
             for row in &mut rows {
                 units.apply(0, &mut row.theta);
                 row.theta.truncate(own.len());
@@ -146,9 +247,9 @@ impl<'a> Plan<'a> {
             _ => None,
         };
         let weights: Option<Vec<f64>> = place.map(|j| rows.iter().map(|row| row.extra[j]).collect());
-        let ends = intervals(&columns, weights.as_deref(), &self.asked);
+        let ends = intervals(&columns, weights.as_deref(), &self.asked, &corrections);
         let (mean, sd) = match &weights {
-            None => columns.iter().map(|c| (mean(c), sd(c))).unzip(),
+            None => columns.iter().map(|c| moments(c)).unzip(),
             Some(logs) => columns.iter().map(|c| weighted_moments(c, logs)).unzip(),
         };
         let open = findings.and_then(|found| found.advi).is_some_and(|fit| !fit.converged);
@@ -214,8 +315,16 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// Of the draws in which the quantity is a number.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let known: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    (mean(&known), sd(&known))
+}
+
 fn weighted_moments(values: &[f64], logs: &[f64]) -> (f64, f64) {
-    let total = crate::math::log_sum_exp(logs);
+    let (values, logs): (Vec<f64>, Vec<f64>) =
+        values.iter().zip(logs).filter(|(v, _)| v.is_finite()).map(|(v, l)| (*v, *l)).unzip();
+    let total = crate::math::log_sum_exp(&logs);
     let weights: Vec<f64> = logs.iter().map(|l| libm::exp(l - total)).collect();
     let mean: f64 = values.iter().zip(&weights).map(|(v, w)| v * w).sum();
     let variance: f64 = values.iter().zip(&weights).map(|(v, w)| w * (v - mean).powi(2)).sum();

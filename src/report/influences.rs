@@ -40,13 +40,18 @@ impl Influences {
         Influences { columns, cells: influence.outer_iter().enumerate().flat_map(row).collect() }
     }
 
-    /// Of a file: the design of the rows, and the columns of the parameters with their names.
-    pub fn read(file: &Path) -> Option<(Design, Named)> {
+    /// Of a file: the design of the rows, of this group where there are groups, and the columns of the parameters with their names.
+    pub fn read(file: &Path, group: Option<&str>) -> Option<(Design, Named)> {
         let mut reader = csv::Reader::from_path(file).ok()?;
-        let names: Vec<String> = reader.headers().ok()?.iter().map(String::from).collect();
+        let front = usize::from(group.is_some());
+        let names: Vec<String> = reader.headers().ok()?.iter().skip(front).map(String::from).collect();
         let mut columns: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
         for record in reader.records() {
-            for (column, cell) in columns.iter_mut().zip(record.ok()?.iter()) {
+            let record = record.ok()?;
+            if group.is_some() && record.get(0) != group {
+                continue;
+            }
+            for (column, cell) in columns.iter_mut().zip(record.iter().skip(front)) {
                 column.push(cell.parse().ok()?);
             }
         }

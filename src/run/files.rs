@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::kernel::Level;
 use crate::method::Trial;
 use crate::path::PathPoint;
-use crate::report::Report;
-use crate::samples::{Kinship, NameStyle, Sample, Summary, columns, npy_header, quoted};
+use crate::report::{Influences, Report};
+use crate::samples::{GROUP, Kinship, NameStyle, Sample, Summary, columns, npy_header, quoted};
 use crate::store::{self, AtomicFile, DrawFile, Machine, Manifest, RunDir};
 
 /// What of a run's files is not in its study.
@@ -174,12 +174,23 @@ impl Run<'_> {
         Ok(Some(text))
     }
 
-    /// `influence.csv`, if it is to be kept: a line for every training row, a column for every parameter.
+    /// `influence.csv`, if it is to be kept: a line for every training row, of all groups, and a column for every parameter.
     fn influence(&self, report: &Report) -> Option<String> {
-        let found = report.repeats.first().map(|r| &r.influence).filter(|i| !i.cells.is_empty())?;
-        let names: Vec<String> = found.columns.iter().map(|name| quoted(name)).collect();
-        let line = |row: &[f64]| row.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(",") + "\n";
-        Some(names.join(",") + "\n" + &found.cells.chunks_exact(names.len()).map(line).collect::<String>())
+        let mut text = String::new();
+        for repeat in report.repeats.iter().filter(|repeat| !repeat.influence.cells.is_empty()) {
+            let Influences { columns, cells } = &repeat.influence;
+            let group = repeat.group.as_ref().map(|group| quoted(group) + ",");
+            if text.is_empty() {
+                let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
+                let by = group.as_ref().map_or(String::new(), |_| format!("{GROUP},"));
+                text = by + &names.join(",") + "\n";
+            }
+            for row in cells.chunks_exact(columns.len()) {
+                let cells: Vec<String> = row.iter().map(|v| format!("{v:?}")).collect();
+                text += &format!("{}{}\n", group.as_deref().unwrap_or_default(), cells.join(","));
+            }
+        }
+        (!text.is_empty()).then_some(text)
     }
 
     /// Runs all rounds, but for what is kept of them, and writes the results. Whatever goes wrong, what was made stays.

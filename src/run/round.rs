@@ -9,6 +9,7 @@ use rayon::ThreadPool;
 
 use super::trail::{Taker, Trail};
 use super::{CHUNK, Chunk, Closing, Fold, Keeper, Kept, Live, Opening, Scores, Watch};
+use crate::config::printable;
 use crate::error::{Error, Result};
 use crate::experiment::PathConfig;
 use crate::influence::{carried, influence};
@@ -294,12 +295,14 @@ impl Round<'_> {
         known.filter(|(_, value)| value.is_finite()).collect()
     }
 
-    /// The same, and how much every training row moves it, if that is to be kept: of the first repeat.
+    /// The same, and how much every training row moves it, if that is to be kept: of the first repeat, of every group.
     fn influence(&self, trial: &Trial, machine: Machine, known: Option<&Findings>) -> Result<Option<Moved>> {
-        if !self.study.experiment.output.influence || self.round > 0 {
+        let (group, repeat) = self.study.place(self.round);
+        if !self.study.experiment.output.influence || repeat > 0 {
             return Ok(None);
         }
-        let failed = |why: &str| Error::input(format!("`output.influence`: {why}"));
+        let of_group = group.map_or(String::new(), |name| format!("group \"{}\": ", printable(name)));
+        let failed = |why: &str| Error::input(format!("`output.influence`: {of_group}{why}"));
         let minimum =
             trial.estimate(machine, known).ok_or_else(|| failed("there is no minimum at equal weights"))?;
         let found = machine.pool.install(|| influence(trial.model.as_ref(), &trial.train, &minimum.theta));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::read::Samples;
-use super::{Kinship, LOG_WEIGHT, Summary, wrong};
+use super::{Kinship, LOG_WEIGHT, Relation, Summary, wrong};
 use crate::error::Result;
 use crate::math::{log_normal_density, log_sum_exp, normal_cdf, normal_quantile, quantile_sorted};
 
@@ -44,8 +44,26 @@ pub struct Question {
 pub struct Correction {
     /// At equal weights.
     pub estimate: f64,
-    /// 0 of BC intervals.
+    /// BC intervals have no use for it.
     pub acceleration: f64,
+}
+
+/// Why draws have no corrected intervals, if so: they must spread around one estimate at equal weights.
+pub fn uncorrectable(method: &str, alpha: f64, relation: &Relation) -> Option<&'static str> {
+    if !matches!(method, "npl" | "mdp-npl") {
+        return Some(
+            "it corrects draws of the bootstrap towards the estimate at equal weights, and these are others",
+        );
+    }
+    if method == "mdp-npl" || alpha > 0.0 {
+        return Some(
+            "with a prior of weight alpha > 0 draws are centred between the data and the prior, not on the estimate that they \
+             would be corrected towards",
+        );
+    }
+    relation.components.is_some_and(|components| components.count() > 1).then_some(
+        "the loss of a mixture has several modes, and its draws no single estimate that they spread around",
+    )
 }
 
 /// A number and its Monte Carlo error.
@@ -120,11 +138,12 @@ impl Samples {
 }
 
 /// Intervals of draws that are at hand, a column for each parameter: both ends of every parameter, for each kind and probability
-/// that is asked for.
+/// that is asked for. `corrections` are those of the columns, where a corrected kind is among them.
 pub fn intervals(
     columns: &[Vec<f64>],
     log_weights: Option<&[f64]>,
     asked: &[(Interval, f64)],
+    corrections: &[Correction],
 ) -> Vec<Vec<(f64, f64)>> {
     let count = columns.first().map_or(0, Vec::len);
     let weights: Vec<f64> = match log_weights {
@@ -137,13 +156,12 @@ pub fn intervals(
     let sorted: Vec<Sorted> =
         columns.iter().map(|column| Sorted::new(column.clone(), &weights, count as f64)).collect();
     let of_kind = |&(interval, level): &(Interval, f64)| {
-        let question = Question { interval, level, above: None, between: None, corrections: BTreeMap::new() };
         let joint = (interval == Interval::Simultaneous).then(|| joint_tail(columns, level));
-        let ends = |sorted: &Sorted| {
-            let answer = sorted.answer("", None, &question, joint);
-            (answer.lower.0, answer.upper.0)
+        let ends = |(j, sorted): (usize, &Sorted)| {
+            let (lower, upper) = sorted.interval(interval, level, joint, corrections.get(j).copied());
+            (lower.0, upper.0)
         };
-        sorted.iter().map(ends).collect()
+        sorted.iter().enumerate().map(ends).collect()
     };
     asked.iter().map(of_kind).collect()
 }
@@ -188,15 +206,8 @@ impl Sorted {
                 between: question.between.as_ref().map(|_| nothing),
             };
         }
-        let tail = joint.unwrap_or(0.5 * (1.0 - question.level));
-        let (lower, upper) = match question.interval {
-            Interval::Hdi => self.shortest(question.level),
-            Interval::Bc | Interval::Bca => match question.corrections.get(name) {
-                Some(by) => (self.corrected(tail, *by), self.corrected(1.0 - tail, *by)),
-                None => ((f64::NAN, f64::NAN), (f64::NAN, f64::NAN)),
-            },
-            _ => (self.quantile(tail), self.quantile(1.0 - tail)),
-        };
+        let by = question.corrections.get(name).copied();
+        let (lower, upper) = self.interval(question.interval, question.level, joint, by);
         let share = |range: &dyn Fn(f64) -> bool| {
             let before = |i: usize| if i == 0 { 0.0 } else { self.mass[i - 1] };
             let inside = self.values.iter().enumerate().filter(|(_, v)| range(**v));
@@ -214,6 +225,30 @@ impl Sorted {
             upper,
             above: question.above.map(|at| share(&|v| v > at)),
             between: question.between.as_ref().map(|range| share(&|v| range.contains(&v))),
+        }
+    }
+
+    /// Both ends; NaN where there is no such interval.
+    fn interval(
+        &self,
+        kind: Interval,
+        level: f64,
+        joint: Option<f64>,
+        by: Option<Correction>,
+    ) -> (Estimated, Estimated) {
+        let nothing = (f64::NAN, f64::NAN);
+        if self.values.is_empty() {
+            return (nothing, nothing);
+        }
+        let tail = joint.unwrap_or(0.5 * (1.0 - level));
+        let uncorrected = |by: Correction| Correction { acceleration: 0.0, ..by };
+        match kind {
+            Interval::Hdi => self.shortest(level),
+            Interval::Bc | Interval::Bca => {
+                let by = if kind == Interval::Bc { by.map(uncorrected) } else { by };
+                by.map_or((nothing, nothing), |by| (self.corrected(tail, by), self.corrected(1.0 - tail, by)))
+            }
+            Interval::Percentile | Interval::Simultaneous => (self.quantile(tail), self.quantile(1.0 - tail)),
         }
     }
 

@@ -16,7 +16,7 @@ mod summary;
 mod units;
 mod write;
 
-pub use answers::{Answer, Correction, Estimated, Interval, Question, intervals};
+pub use answers::{Answer, Correction, Estimated, Interval, Question, intervals, uncorrectable};
 pub use format::Format;
 pub use grouping::Grouping;
 pub use npy::{names as npy_names, write_header as npy_header};

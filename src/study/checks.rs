@@ -333,10 +333,6 @@ fn group_problems(experiment: &Experiment, say: &mut impl FnMut(&str, String)) {
         let message = "[path] and `data.by` exclude each other: run the path for one group at a time, which `data.filter` chooses";
         say("path", message.into());
     }
-    if output.influence {
-        let message = "`output.influence` is of one set of rows, and `data.by` makes several; `data.filter` chooses one group";
-        say("output.influence", message.into());
-    }
     if output.pointwise && experiment.method == Method::Nuts {
         let message = "`output.pointwise` keeps the log likelihood of one set of rows for method \"nuts\", and `data.by` makes several; \
                        `data.filter` chooses one group";

@@ -329,3 +329,154 @@ fn data_sets_that_standardise_are_told_in_the_units_of_the_file() {
         refused.stderr
     );
 }
+
+const SPREAD: &str = "name = \"s\"\nseed = 4\n[data.simulate.normal]\nn = 25\nmean = 1.0\nsd = 2.0\n[model.custom]\n\
+                      parameters = { m = { real = 1 }, s = { positive = 1 } }\nloss = \"log(s) + (y - m)^2/(2*s^2)\"\n\
+                      likelihood = true\n[derived]\nvariance = \"s^2\"\n[sampler]\nB = 150\ninit = { s = { constant = 1.0 } }\n";
+
+/// 40 rows with a weight each, of which data sets are made: by rows drawn of it, each brought to units of its own, and by new responses.
+fn rows_of_a_file() -> Place {
+    let place = Place::new();
+    let row = |i: u32| {
+        let x = f64::from(i * 37 % 41) * f64::from(i * 37 % 41) / 50.0;
+        format!("{x},{},{}\n", u8::from((i * 53 % 40) < 12 + i / 4), 1 + i % 3)
+    };
+    place.write("d.csv", String::from("x,y,c\n") + &(0..40).map(row).collect::<String>());
+    let text = |name: &str, data: &str| {
+        format!(
+            "name = \"{name}\"\nseed = 4\n[data]\ntrain = \"d.csv\"\ncolumns = [\"x\"]\n{data}\n[model.logistic]\n\
+             penalty = \"ridge\"\n[sampler]\nB = 150\n"
+        )
+    };
+    place.write("u.toml", text("u", "target = \"y\"\nstandardise = \"numeric\"\nresample = 50"));
+    place.write("w.toml", text("w", "weight = \"c\"\nresponse.logistic = { x = 0.1 }"));
+    place.write("s.toml", SPREAD);
+    place
+}
+
+/// Both ends of BC and BCa intervals are those that `npl summary` tells of the run that is this data set: of derived quantities, case
+/// weights, and coefficients in the units of the file, too.
+#[test]
+fn corrected_intervals_of_a_data_set_are_those_of_summary() {
+    let place = rows_of_a_file();
+    let cases: [(&str, &[&str], &[&str]); 3] = [
+        ("s", &["m", "s", "variance"], &[]),
+        ("w", &["beta.x", "intercept"], &[]),
+        ("u", &["beta.x", "intercept"], &["--units", "data"]),
+    ];
+    for (name, parameters, units) in cases {
+        let (config, out) = (format!("{name}.toml"), format!("runs/{name}-coverage"));
+        let kinds = ["percentile", "bc", "bca"];
+        let asked = ["--interval", "percentile,bc,bca", "--level", "0.9", "--datasets", "3", "--quiet"];
+        place.ok(&[&["coverage", &config], &asked[..]].concat());
+        let told = place.read(&format!("{out}/datasets.csv"));
+        let told = cells(&told);
+        assert_eq!(told.len(), 1 + 3 * 3 * parameters.len(), "{name}");
+        let mut moved = 0;
+        for dataset in 0..3 {
+            let (seed, run) = ((4 + dataset).to_string(), format!("{name}{dataset}"));
+            let more = ["--seed", &seed, "--out", &run, "--set", "output.influence=true", "--quiet"];
+            place.ok(&[&["run", &config], &more[..]].concat());
+            let mut percentile = Vec::new();
+            for kind in kinds {
+                let asked = ["summary", &run, "--interval", kind, "--level", "0.9", "--format", "csv"];
+                let summary = place.ok(&[&asked[..], units].concat()).stdout;
+                let summary = cells(&summary);
+                for (j, parameter) in parameters.iter().enumerate() {
+                    let of = |row: &&Vec<&str>| {
+                        row[0] == (dataset + 1).to_string() && row[2] == kind && row[4] == *parameter
+                    };
+                    let found = told.iter().find(of).unwrap_or_else(|| panic!("{kind} {parameter}"));
+                    let row = summary.iter().find(|row| row[0] == *parameter).unwrap();
+                    let ends = [number(found[7]), number(found[8])];
+                    for (end, cell) in ends.into_iter().zip([row[4], row[6]]) {
+                        let expected = number(cell);
+                        assert!(
+                            (end - expected).abs() < 1e-7 * expected.abs().max(0.1),
+                            "{name} {found:?} {row:?}"
+                        );
+                    }
+                    if kind == "percentile" {
+                        percentile.push(ends);
+                    } else {
+                        moved += usize::from(percentile[j] != ends);
+                    }
+                }
+            }
+        }
+        assert!(moved > 4 * parameters.len(), "{name}: {moved} intervals are corrected");
+    }
+    let all = place.read("runs/s-coverage/coverage.csv");
+    let all = cells(&all);
+    let kinds: Vec<&str> = all[1..].iter().filter(|row| row[2] == "all__").map(|row| row[0]).collect();
+    assert_eq!(kinds, ["percentile", "bc", "bca"]);
+    // And they are kept, gone on with, and the same for any number of threads.
+    place.ok(&["coverage", "s.toml", "--out", "x", "--interval", "bca,bc", "--datasets", "2", "--quiet"]);
+    place.ok(&["coverage", "s.toml", "--out", "x", "--interval", "bca,bc", "--datasets", "9", "--quiet"]);
+    let args = ["--out", "y", "--interval", "bca,bc", "--datasets", "9", "--threads", "1", "--quiet"];
+    place.ok(&[&["coverage", "s.toml"], &args[..]].concat());
+    assert_eq!(results(&place, "x"), results(&place, "y"));
+}
+
+/// Where `npl summary` refuses them, for the same reasons.
+#[test]
+fn corrected_intervals_are_refused_where_they_mean_nothing() {
+    let place = place();
+    let stages = "name = \"t\"\nseed = 1\n[data.simulate.normal]\nn = 30\nmean = [0.0, 0.0]\nsd = 1.0\n[[stage]]\nname = \"one\"\n\
+                  target = \"y1\"\ncolumns = []\nmodel.linear.penalty = \"none\"\n[[stage]]\nname = \"two\"\ntarget = \"y2\"\n\
+                  columns = [\"y1\"]\nmodel.linear.penalty = \"none\"\n[sampler]\nB = 60\n";
+    let median = "name = \"q\"\nseed = 1\n[data.simulate.normal]\nn = 30\nmean = 0.0\nsd = 1.0\n[model.median]\n[sampler]\nB = 60\n";
+    place.write("t.toml", stages).write("q.toml", median);
+    let prior = "prior={ alpha = 1.0, T = 10, base = { normal = { mean = 0.0, sd = 1.0 } } }";
+    let cases: [(&[&str], &str, &str); 6] = [
+        (&["c.toml", "--set", "method=nuts"], "bc", "these are others"),
+        (&["c.toml", "--set", "method=advi"], "percentile,bca", "these are others"),
+        (&["c.toml", "--set", prior], "bc", "alpha > 0"),
+        (&["c.toml", "--set", prior], "bca", "alpha > 0"),
+        (&["t.toml"], "bca", "stages have one each"),
+        (&["q.toml"], "bca", "no single smooth minimum"),
+    ];
+    for (args, kind, says) in cases {
+        let said = place.npl(&[&["coverage"], args, &["--interval", kind, "--datasets", "2"]].concat());
+        assert_eq!(said.code, Some(2), "{args:?}: {}", said.stderr);
+        assert!(
+            said.stderr.contains(says) && said.stderr.contains("--interval b"),
+            "{args:?}: {}",
+            said.stderr
+        );
+        said.assert_decent(says);
+    }
+    assert!(!place.exists("runs"));
+    for config in ["t.toml", "q.toml"] {
+        place.ok(&["coverage", config, "--interval", "bc", "--datasets", "2", "--quiet"]);
+    }
+}
+
+/// A quantity that is no number in any draw of some data sets has no interval there: these neither cover nor miss.
+#[test]
+fn data_sets_without_an_interval_count_for_nothing() {
+    let place = place();
+    // Above 0 in the truth, and below it in every draw of about half of the data sets.
+    let derived = "[derived]\nroot = \"sqrt(theta.y1 - 0.99)\"\n[sampler]";
+    let text =
+        NORMAL.replace("[sampler]\nB = 200", &format!("{derived}\nB = 20")).replace("sd = 1.5", "sd = 0.01");
+    place.write("n.toml", text.replace("mean = [1.0, -2.0]", "mean = [0.9901, -2.0]"));
+    let said = place.ok(&["coverage", "n.toml", "--datasets", "40", "--out", "n"]);
+    let table = place.read("n/coverage.csv");
+    let table = cells(&table);
+    let of = |name: &str| table.iter().find(|row| row[2] == name).unwrap();
+    let datasets = place.read("n/datasets.csv");
+    let known = cells(&datasets)[1..].iter().filter(|row| row[4] == "root" && !row[7].is_empty()).count();
+    assert!(0 < known && known < 40, "{known}");
+    for name in ["root", "all__"] {
+        assert_eq!(of(name)[4], known.to_string(), "{name}");
+    }
+    assert_eq!(of("theta.y1")[4], "40");
+    assert!(of("root")[5..].iter().all(|cell| number(cell).is_finite()), "{:?}", of("root"));
+    let warned = format!("warning: {} data sets of 40 have no percentile interval of root", 40 - known);
+    assert!(said.stdout.contains(&warned), "{}", said.stdout);
+    assert!(!datasets.contains("NaN") && !said.stdout.contains("NaN"));
+    // One data set has no spread between data sets.
+    let one = place.ok(&["coverage", "n.toml", "--datasets", "1", "--out", "one"]).stdout;
+    assert!(!one.contains("NaN") && !place.read("one/coverage.csv").contains("NaN"), "{one}");
+}

@@ -422,7 +422,6 @@ fn what_cannot_be_grouped_is_refused_with_its_line() {
             "x.toml:8:14: `data.by_prepare = \"overall\"` takes means",
         ),
         ("by = \"region\"", "by = \"region\"\nby_prepare = \"both\"", "x.toml:8:14:"),
-        ("[sampler]", "[output]\ninfluence = true\n[sampler]", "`output.influence` is of one set of rows"),
         (
             "repeats = 2\n",
             "[path]\nparameter = \"seed\"\nvalues = [1, 2]\n",
@@ -439,9 +438,6 @@ fn what_cannot_be_grouped_is_refused_with_its_line() {
         "{}",
         ended.stderr
     );
-    place.ok(&["run", "l.toml", "--quiet", "--out", "l"]);
-    let why = refused(&place, &["compare", "l", "l"]);
-    assert!(why.contains("it has groups"), "{why}");
 }
 
 /// A group whose rows are no data for the model is named, and so is one that has another column.
@@ -597,4 +593,136 @@ fn every_method_makes_draws_of_groups() {
     }
     let why = refused(&place, &["summary", "importance", "--pairwise"]);
     assert!(why.contains("count by weights of their own"), "{why}");
+}
+
+/// The influences of a group are those of an experiment on its rows alone, and so are its corrected intervals, in the units of the file.
+#[test]
+fn corrected_intervals_of_a_group_are_its_own() {
+    let place = place();
+    let keep = ["--set", "output.influence=true", "--quiet"];
+    place.ok(&[&["run", "l.toml", "--out", "all"], &keep[..]].concat());
+    place.ok(&[&["run", "l.toml", "--out", "one", "--threads", "1", "--shard", "1/2"], &keep[..]].concat());
+    place.ok(&[&["run", "l.toml", "--out", "two", "--threads", "1", "--shard", "2/2"], &keep[..]].concat());
+    place.ok(&["merge", "one", "two", "--out", "joined", "--quiet"]);
+    let text = place.read("all/influence.csv");
+    assert_eq!(place.read("joined/influence.csv"), text);
+    let rows = table(&text);
+    assert_eq!(rows[0], ["group__", "beta.x", "beta.c_v", "intercept"]);
+    let asked = ["--interval", "bca", "--units", "data", "--repeat", "1", "--format", "csv"];
+    let all = table(&place.ok(&[&["summary", "all"], &asked[..]].concat()).stdout);
+    let report = table(&place.read("all/report.csv"));
+    let alone = LINEAR.replace("by = \"region\"\n", "").replace("split", "columns = [\"x\", \"c\"]\nsplit");
+    let alone = alone.replace("repeats = 2\n", "");
+    for group in ALL {
+        let of_group = |rows: &[Vec<String>]| -> Vec<Vec<String>> {
+            rows.iter().filter(|row| row[0] == group).map(|row| row[1..].to_vec()).collect()
+        };
+        let seed = report.iter().find(|row| row[0] == group && row[1] == "1").unwrap()[2].clone();
+        place
+            .write("alone.toml", alone.replace("split", &format!("filter = \"region == '{group}'\"\nsplit")));
+        let seed = format!("seed={seed}");
+        place.ok(&[&["run", "alone.toml", "--out", "alone", "--force", "--set", &seed], &keep[..]].concat());
+        let own = table(&place.read("alone/influence.csv"));
+        assert_eq!(own[1..], of_group(&rows[1..]), "{group}");
+        let own = table(&place.ok(&[&["summary", "alone"], &asked[..]].concat()).stdout);
+        assert_eq!(own[1..], of_group(&all), "{group}");
+        let asked = [&["summary", "all", "--group", group], &asked[..]].concat();
+        assert_eq!(table(&place.ok(&asked).stdout)[1..], own[1..], "{group}");
+    }
+    let refused = refused(&place, &["summary", "all", "--interval", "bca", "--contrast", "east"]);
+    assert!(refused.contains("--group"), "{refused}");
+}
+
+/// α = Var_{F_π}(y)/s² − 1, with the variance of the covariates in the rows of the group; and its prior of θ is that of the group alone.
+#[test]
+fn alpha_is_chosen_for_every_group() {
+    let place = place();
+    let prior = "[prior]\nalpha = 1.0\nT = 200\nbase = { response = { normal = [0.0, 2.0], covariates = \"empirical\" } }\n";
+    let text = LINEAR
+        .replace("repeats = 2\n", "")
+        .replace("split = 0.25\n", "")
+        .replace("standardise = \"numeric\"\n", "");
+    place.write("a.toml", text.replace("[sampler]", &format!("{prior}[sampler]")));
+    let asked = ["--format", "csv", "--set", "prior.T=2000000"];
+    let found = table(&place.ok(&[&["alpha", "a.toml", "--sd", "0.3"], &asked[..]].concat()).stdout);
+    assert_eq!(found[0], ["group", "column", "sd of F_pi", "wanted sd of the mean", "alpha"]);
+    let data = table(&place.read("d.csv"));
+    for group in ALL {
+        let x: Vec<f64> = data.iter().filter(|row| row[0] == group).map(|row| number(&row[1])).collect();
+        let mean = x.iter().sum::<f64>() / x.len() as f64;
+        let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64;
+        let row = found.iter().find(|row| row[0] == group && row[1] == "x").unwrap();
+        let expected = variance / 0.09 - 1.0;
+        assert!((number(&row[4]) / expected - 1.0).abs() < 0.02, "{row:?}, not {expected}");
+    }
+    let asked = ["--values", "2,20", "--draws", "50", "--format", "csv"];
+    let found = table(&place.ok(&[&["alpha", "a.toml"], &asked[..]].concat()).stdout);
+    assert_eq!(found.len(), 1 + 3 * 2 * 3, "groups, values, parameters");
+    let filter = ["--set", "data.filter=region == 'north, far'"];
+    let alone = table(&place.ok(&[&["alpha", "a.toml"], &asked[..], &filter].concat()).stdout);
+    let own: Vec<_> = found.iter().filter(|row| row[0] == "north, far").cloned().collect();
+    assert_eq!(alone[1..], own);
+    assert!(own.iter().flat_map(|row| &row[2..]).all(|cell| number(cell).is_finite()), "{own:?}");
+}
+
+/// The test rows of all groups are one set of rows, by hand; those of one are what runs of that group alone are compared by.
+#[test]
+fn runs_of_groups_are_compared_by_their_rows() {
+    let place = place();
+    let likelihood = LINEAR.replace("penalty = \"ridge\"", "penalty = \"ridge\"\nsigma = \"estimated\"");
+    let text =
+        likelihood.replace("repeats = 2\n", "").replace("[sampler]", "[output]\npointwise = true\n[sampler]");
+    place.write("a.toml", text);
+    let other = ["--set", "data.columns=[\"c\"]"];
+    place.ok(&["run", "a.toml", "--quiet", "--out", "a"]);
+    place.ok(&[&["run", "a.toml", "--quiet", "--out", "b"], &other[..]].concat());
+    let compared = |runs: [&str; 2], more: &[&str]| -> Vec<Vec<String>> {
+        table(&place.ok(&[&["compare", runs[0], runs[1], "--format", "csv"], more].concat()).stdout)
+    };
+    let densities = |run: &str| -> Vec<f64> {
+        table(&place.read(&format!("{run}/pointwise.csv")))[1..].iter().map(|row| number(&row[3])).collect()
+    };
+    let d: Vec<f64> = densities("a").iter().zip(densities("b")).map(|(a, b)| a - b).collect();
+    let (n, mean) = (d.len() as f64, d.iter().sum::<f64>() / d.len() as f64);
+    let se = (d.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt();
+    let found = compared(["a", "b"], &[]);
+    let row = found.iter().find(|row| row[0] == "b" && row[1] == "LPPD").unwrap();
+    assert!(
+        (number(&row[3]) - mean).abs() < 1e-12 && (number(&row[4]) - se).abs() < 1e-12,
+        "{row:?}: {mean} {se}"
+    );
+    assert!(number(&row[5]) > 0.0 && number(&row[5]) < se, "{row:?}");
+    let filter = ["--set", "data.filter=region == 'south'"];
+    place.ok(&[&["run", "a.toml", "--quiet", "--out", "south-a"], &filter[..]].concat());
+    place.ok(&[&["run", "a.toml", "--quiet", "--out", "south-b"], &filter[..], &other].concat());
+    let without_name =
+        |rows: Vec<Vec<String>>| rows.into_iter().map(|row| row[1..].to_vec()).collect::<Vec<_>>();
+    let (one, alone) = (compared(["a", "b"], &["--group", "south"]), compared(["south-a", "south-b"], &[]));
+    assert_eq!(without_name(one.clone()), without_name(alone));
+    assert_ne!(without_name(one), without_name(found));
+    for (args, says) in [
+        (["a", "south-a", "--format", "csv"], "other groups"),
+        (["a", "b", "--group", "sout"], "did you mean \"south\"?"),
+        (["south-a", "south-b", "--group", "east"], "no such group"),
+    ] {
+        let said = refused(&place, &[&["compare"], &args[..]].concat());
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+    // Folds of all groups: every row once, and the difference that of the pooled metrics.
+    place.write(
+        "f.toml",
+        likelihood.replace("repeats = 2\n", "evaluate.folds = 3\n").replace("split = 0.25\n", ""),
+    );
+    place.ok(&["run", "f.toml", "--quiet", "--out", "f"]);
+    place.ok(&[&["run", "f.toml", "--quiet", "--out", "g"], &other[..]].concat());
+    let told = place.ok(&["compare", "f", "g", "--format", "csv"]).stdout;
+    let told = table(&told);
+    let lppd = |run: &str| number(&told.iter().find(|row| row[0] == run && row[1] == "LPPD").unwrap()[2]);
+    for run in ["f", "g"] {
+        let report = table(&place.read(&format!("{run}/report.csv")));
+        let j = |name: &str| report[0].iter().position(|c| c == name).unwrap();
+        let sums = report[1..].iter().map(|row| (number(&row[j("n_test")]), number(&row[j("lppd")])));
+        let (n, sum) = sums.fold((0.0, 0.0), |(n, sum), (m, lppd)| (n + m, sum + m * lppd));
+        assert!(n == 150.0 && (lppd(run) - sum / n).abs() < 1e-12, "{run}: {n} {}", sum / n);
+    }
 }

@@ -10,6 +10,7 @@ mod columns;
 mod comfort;
 mod compare;
 mod coverage;
+mod crossed;
 mod directions;
 mod docs;
 mod expressions;

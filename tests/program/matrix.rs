@@ -134,7 +134,7 @@ fn recorded() -> BTreeMap<String, Outcome> {
 }
 
 /// All tasks on all cores.
-fn on_all_cores<T: Sync>(tasks: &[T], work: impl Fn(&T) + Sync) {
+pub fn on_all_cores<T: Sync>(tasks: &[T], work: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     std::thread::scope(|scope| {

@@ -141,6 +141,30 @@ fn a_path_can_be_looked_at() {
     }
     let csv = place.npl(&["summary", "runs/p", "--format", "csv"]);
     assert_eq!(csv.stdout, place.read("runs/p/path.csv"));
+    // Some parameters, in every format; and nothing that it cannot tell is passed over.
+    let one = place.ok(&["summary", "runs/p", "--only", "beta.b"]).stdout;
+    assert!(one.contains("beta.b") && !one.contains("beta.a"), "{one}");
+    let one = place.ok(&["summary", "runs/p", "--only", "beta.b", "--format", "csv"]).stdout;
+    let expected: Vec<&str> =
+        csv.stdout.lines().filter(|line| line.contains(",beta.b,") || line.starts_with("setting")).collect();
+    assert!(one.lines().eq(expected) && one.lines().count() == 1 + 4, "{one}");
+    let json = place.ok(&["summary", "runs/p", "--format", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), csv.stdout.lines().count() - 1);
+    assert!(json[0]["q50"].is_number() && json[0]["parameter"].is_string(), "{}", json[0]);
+    for asked in [
+        &["--interval", "hdi"][..],
+        &["--level", "0.9"],
+        &["--above", "0"],
+        &["--between=0,1"],
+        &["--sort", "mean"],
+        &["--repeat", "1"],
+        &["--only", "beta.q"],
+    ] {
+        let said = place.npl(&[&["summary", "runs/p"], asked].concat());
+        let flag = asked[0].split('=').next().unwrap();
+        assert!(said.code == Some(2) && said.stderr.contains(flag), "{asked:?}: {}", said.stderr);
+    }
     let table = place.npl(&["table", "runs/p"]);
     assert_eq!(table.code, Some(2));
     assert!(table.stderr.contains("is a path"), "{}", table.stderr);

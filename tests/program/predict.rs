@@ -166,6 +166,17 @@ fn coefficients_in_the_units_of_the_data_predict_by_hand() {
     assert!(ratios.contains("exp(beta.x)"));
     assert!(near(column(&ratios, "mean")[0], beta[0].exp()));
     assert!(near(column(&ratios, "mean")[3], beta[3]), "the intercept is none");
+    // Chosen by its own name, or by the one that it is told by.
+    let some = |pattern: &str| {
+        place
+            .ok(&["summary", "runs/one", "--ratios", "--only", pattern, "--format", "csv"])
+            .stdout
+            .lines()
+            .count()
+    };
+    assert_eq!((some("beta.x"), some("exp(beta.x)"), some("beta.*"), some("*")), (2, 2, 4, 5));
+    let said = place.npl(&["summary", "runs/one", "--ratios", "--only", "beta.y"]);
+    assert!(said.code == Some(2) && said.stderr.contains("did you mean `"), "{}", said.stderr);
 }
 
 /// Missing cells and levels that no training row has, as the experiment says.
