@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::data::prepare::{Constant, Dummies, Missing, Standardise, StandardiseBy, Unseen};
 use crate::data::simulate::Simulate;
+use crate::error::Error;
 use crate::init::Dist;
 use crate::method::{Method, advi, importance, mdp, nuts};
 use crate::model::{ModelConfig, Stage};
@@ -77,6 +78,16 @@ fn one() -> Count {
 }
 
 impl Experiment {
+    /// What a document says, checked. Reading is compiled here, once, and not wherever experiments are read.
+    pub fn read(document: &Document) -> Result<Experiment, Problems> {
+        document.decode()
+    }
+
+    /// The file that says it all, without any default left out.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string(self).map_err(|error| Error::Failed(error.to_string()))
+    }
+
     /// Whether the model's table says anything of a penalty but that there is none.
     pub fn is_penalised(&self) -> bool {
         let tree = serde_json::to_value(&self.model).unwrap_or_default();

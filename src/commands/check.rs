@@ -40,7 +40,7 @@ pub fn check(args: CheckArgs) -> Result<()> {
     };
     let study = load(&config, &args.overrides, &[])?;
     let pool = pool(&args.overrides.machine)?;
-    let mut out = toml::to_string(&study.experiment)?;
+    let mut out = study.experiment.to_toml()?;
     out += "\n";
     for line in facts(&study, pool, args.shard_minutes)? {
         out += &format!("# {}\n", printable(&line));

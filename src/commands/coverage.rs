@@ -42,7 +42,7 @@ pub fn coverage(args: CoverageArgs) -> Result<()> {
         return Err(Error::input(message).into());
     }
     let plan = plan(&args, &study)?;
-    let resolved = toml::to_string(&study.experiment)?;
+    let resolved = study.experiment.to_toml()?;
     let existing = if args.force { Existing::Replace } else { Existing::Continue };
     let shown = printable(&out.display().to_string());
     if !args.force && store::is_finished(&out) && !out.join(store::COVERAGE_JSON).exists() {

@@ -63,7 +63,7 @@ fn write(args: ExportArgs, cancel: &AtomicBool) -> Result<()> {
     if !trial.model.blocks().is_empty() {
         folder.starts(&trial, draws)?;
     }
-    store::write_file(&args.out.join(store::CONFIG), &toml::to_string(&study.experiment)?)?;
+    store::write_file(&args.out.join(store::CONFIG), &study.experiment.to_toml()?)?;
     let written: Vec<&str> = FILES.into_iter().filter(|name| args.out.join(name).exists()).collect();
     let shown = printable(&args.out.display().to_string());
     print(format!("written to {shown}: {}\n", written.join(", ")).as_bytes())

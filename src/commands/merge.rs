@@ -37,7 +37,7 @@ pub fn merge(args: MergeArgs) -> Result<()> {
         args.data_dir.as_deref(),
         &first.draws.map(|draws| vec![format!("sampler.B={draws}")]).unwrap_or_default(),
     )?;
-    let resolved = toml::to_string(&study.experiment)?;
+    let resolved = study.experiment.to_toml()?;
     if let Some(why) = identity(&study, &resolved, first.shard).difference(&first) {
         return Err(Error::input(format!("the shards cannot be joined here: {why}")).into());
     }

@@ -155,14 +155,14 @@ fn read(config: &Path, overrides: &Overrides, more: &[String]) -> Result<(Docume
     let seed = overrides.seed.map(|seed| format!("seed={seed}"));
     let sets: Vec<String> = overrides.set.iter().cloned().chain(seed).chain(more.iter().cloned()).collect();
     let document = Document::parse(&shown, &text, &sets).map_err(Error::from)?;
-    let experiment = document.decode().map_err(Error::from)?;
+    let experiment = Experiment::read(&document).map_err(Error::from)?;
     Ok((document, experiment))
 }
 
 /// The experiment of a run, from its resolved text, which `shown` is the place of.
 fn load_resolved(shown: &str, text: &str, data_dir: Option<&Path>, more: &[String]) -> Result<Study> {
     let document = Document::parse(shown, text, more).map_err(Error::from)?;
-    let experiment: Experiment = document.decode().map_err(Error::from)?;
+    let experiment = Experiment::read(&document).map_err(Error::from)?;
     Ok(Study::new(document, experiment, SearchPath::new(data_dir))?)
 }
 

@@ -42,7 +42,7 @@ pub fn run(args: RunArgs) -> Result<()> {
     let study = load(&args.config, &args.overrides, &known);
     reading.finish_and_clear();
     let study = study?;
-    let resolved = toml::to_string(&study.experiment)?;
+    let resolved = study.experiment.to_toml()?;
     let out = out(&args, &study.experiment);
     let limit = args.time_limit.map(|limit| limit.saturating_sub(begun.elapsed()));
     match shard {

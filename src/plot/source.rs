@@ -268,7 +268,7 @@ impl Source {
         let text = std::fs::read_to_string(&file)
             .map_err(|e| Error::input(format!("{}: {e}", printable(&shown))))?;
         let document = Document::parse(&shown, &text, &[])?;
-        let experiment = document.decode()?;
+        let experiment = Experiment::read(&document)?;
         Ok((document, experiment))
     }
 

@@ -169,10 +169,10 @@ fn experiment(run: &Path, round: usize) -> Result<Experiment> {
     let text =
         std::fs::read_to_string(&file).map_err(|e| Error::input(format!("{}: {e}", printable(&shown))))?;
     let document = Document::parse(&shown, &text, &[])?;
-    let experiment: Experiment = document.decode()?;
+    let experiment = Experiment::read(&document)?;
     let Some(path) = &experiment.path else { return Ok(experiment) };
     match path.settings().get(round) {
-        Some(value) => Ok(document.setting(path, round, value)?.decode()?),
+        Some(value) => Ok(Experiment::read(&document.setting(path, round, value)?)?),
         None => Ok(experiment),
     }
 }

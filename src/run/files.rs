@@ -368,7 +368,7 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let cancel = AtomicBool::new(false);
         let run = Run::new(&study, &pool, &cancel)?;
-        let resolved = toml::to_string(&study.experiment).unwrap();
+        let resolved = study.experiment.to_toml().unwrap();
         let samples = &study.experiment.output.samples;
         let ours = identity(&study, &resolved, Shard::WHOLE);
         let folder = RunDir::open_on(disk, folder, samples, &resolved, study.inputs(), existing)?;

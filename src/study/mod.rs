@@ -269,7 +269,7 @@ impl Study {
     fn decode_setting(&self, t: usize) -> Result<(Document, Experiment)> {
         let path = self.experiment.path.as_ref().expect("settings are asked of a path");
         let document = self.document.setting(path, t, &path.settings()[t]).map_err(Error::from)?;
-        let experiment: Experiment = document.decode().map_err(Error::from)?;
+        let experiment = Experiment::read(&document).map_err(Error::from)?;
         let problems = checks::problems(&document, &experiment);
         if problems.is_empty() { Ok((document, experiment)) } else { Err(document.problems(problems).into()) }
     }
