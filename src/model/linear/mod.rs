@@ -53,8 +53,9 @@ impl Config {
             Some(Sigma::Number(sigma)) => Noise::Known(sigma.get()),
             Some(Sigma::Named(Estimated::Estimated)) => Noise::Estimated,
         };
-        let model = self.common().predictor(Normal { noise }, context)?;
-        Ok(Box::new(Linear { model, design: OnceLock::new() }))
+        let law = Normal { noise };
+        let model = self.common().predictor(Arc::new(law.clone()), context)?;
+        Ok(Box::new(Linear { model, law, design: OnceLock::new() }))
     }
 }
 
@@ -128,7 +129,8 @@ impl Normal {
 
 /// The regression, its minimum by sums of products; all else is that of any [`Predictor`].
 struct Linear {
-    model: Predictor<Normal>,
+    model: Predictor,
+    law: Normal,
     design: OnceLock<Design>,
 }
 
@@ -139,7 +141,7 @@ const LARGEST: usize = 300;
 
 impl Linear {
     fn minimum(&self, design: &Design, sums: &[f64], search: &Search) -> Minimum {
-        let problem = Problem::new(&self.model, design, sums, search.f);
+        let problem = Problem::new(&self.model, &self.law, design, sums, search.f);
         let start = &search.start;
         let Some(solution) = problem.solve(start) else { return self.model.minimise(search.f, start) };
         let status = self.model.flaw(search.f).unwrap_or(solution.status);

@@ -23,7 +23,8 @@ const SWEEPS: usize = 10;
 const SLACK: f64 = 1e-12;
 
 pub struct Problem<'a> {
-    model: &'a Predictor<Normal>,
+    model: &'a Predictor,
+    law: &'a Normal,
     design: &'a Design,
     s: Array2<f64>,
     b: Array1<f64>,
@@ -47,7 +48,7 @@ pub struct Solution {
 }
 
 impl<'a> Problem<'a> {
-    pub fn new(model: &'a Predictor<Normal>, design: &'a Design, sums: &[f64], f: &Measure) -> Self {
+    pub fn new(model: &'a Predictor, law: &'a Normal, design: &'a Design, sums: &[f64], f: &Measure) -> Self {
         let p = design.width() - 1;
         let at = |i: usize, j: usize| sums[Design::place(i.max(j), i.min(j))];
         let weight = model.weight(f);
@@ -63,13 +64,14 @@ impl<'a> Problem<'a> {
             gamma: (0..p).map(factor).collect(),
             weight,
             model,
+            law,
             design,
         }
     }
 
     /// σ² that penalties are multiplied by.
     fn known(&self) -> Option<f64> {
-        match self.model.law().noise {
+        match self.law.noise {
             Noise::LeastSquares => Some(1.0),
             Noise::Known(sigma) => Some(sigma * sigma),
             Noise::Estimated => None,
@@ -248,12 +250,12 @@ impl<'a> Problem<'a> {
             theta.push(a[d] + self.design.response - shift);
         }
         let sigma = sigma2.sqrt();
-        if self.model.law().noise == Noise::Estimated {
+        if self.law.noise == Noise::Estimated {
             theta.push(sigma);
         }
         let mut slopes = vec![0.0; theta.len()];
         let penalty = self.weight * (self.model.penalise(&theta, &mut slopes) + self.model.kinks(&theta));
-        let value = 0.5 * self.squares(a) / sigma2 + self.mass * self.model.law().constant(sigma) + penalty;
+        let value = 0.5 * self.squares(a) / sigma2 + self.mass * self.law.constant(sigma) + penalty;
         let (_, gradient) = self.smooth(sigma2, a);
         let kink = self.model.penalty().kink();
         let of_entry = |(j, g): (usize, &f64)| {

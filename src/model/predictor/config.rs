@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Law;
+use super::Known;
 use crate::config::{Complaint, Gamma, NonNegative, complaint, nearest, printable};
 use crate::penalty::Penalty;
 
@@ -57,7 +57,7 @@ impl Common {
     }
 
     /// A key that this law has no use for, and why.
-    pub fn idle<L: Law>(&self, law: &L) -> Option<(&'static str, &'static str)> {
+    pub fn idle(&self, law: &dyn Known) -> Option<(&'static str, &'static str)> {
         let finite = |prior: Option<(f64, f64)>| prior.is_none_or(|(mean, _)| mean.is_finite());
         if !finite(self.intercept_prior) {
             return Some(("intercept_prior", "must have a finite mean"));

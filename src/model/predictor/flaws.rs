@@ -3,7 +3,7 @@
 
 use ndarray::{Array2, Axis};
 
-use super::{Law, Outcome, Predictor};
+use super::{Outcome, Predictor};
 use crate::config::{Complaint, complaint, printable};
 use crate::data::Dataset;
 use crate::model::identify::{Basis, Labelled, columns_of};
@@ -14,7 +14,7 @@ use crate::process::Measure;
 /// Columns that a message names.
 const LISTED: usize = 5;
 
-impl<L: Law> Predictor<L> {
+impl Predictor {
     /// Columns without a penalty.
     fn free(&self) -> Vec<usize> {
         (0..self.d()).filter(|&j| self.penalty == Penalty::None || self.factors[j] == 0.0).collect()

@@ -2,12 +2,12 @@
 //! which every column has mean 0 and standard deviation 1, whatever its unit, and searches go on in them. They move no minimum:
 //! a step in them is one of the coefficients, and kinks of the penalty have their factors in the same units.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use ndarray::Array2;
 
 use super::objective::{Metric, Objective};
-use super::{Law, Predictor, Support};
+use super::{Known, Predictor, Support};
 use crate::data::Dataset;
 use crate::kernel::LANES;
 use crate::linalg::Cholesky;
@@ -42,7 +42,7 @@ struct Change {
 }
 
 impl Change {
-    fn of<L: Law>(model: &Predictor<L>, data: &Dataset) -> Change {
+    fn of(model: &Predictor, data: &Dataset) -> Change {
         let (d, m) = (model.d(), model.m());
         let level = |k: usize| {
             let ordered = model.law.extras().first().is_some_and(|extra| extra.support == Support::Ordered);
@@ -106,13 +106,13 @@ impl Change {
 }
 
 /// The objective in those coordinates.
-struct Centred<'a, L: Law> {
-    objective: Objective<'a, L>,
+struct Centred<'a> {
+    objective: Objective<'a>,
     change: &'a Change,
     factor: Option<&'a Cholesky>,
 }
 
-impl<L: Law> Centred<'_, L> {
+impl Centred<'_> {
     /// Of the first search.
     fn at(&mut self, v: &[f64]) -> (f64, Vec<f64>) {
         let points = Array2::from_shape_fn((1, v.len()), |(_, j)| v[j]);
@@ -131,7 +131,7 @@ impl<L: Law> Centred<'_, L> {
     }
 }
 
-impl<L: Law> BatchObjective for Centred<'_, L> {
+impl BatchObjective for Centred<'_> {
     fn p(&self) -> usize {
         self.objective.p()
     }
@@ -209,7 +209,7 @@ impl Home {
     }
 }
 
-impl<L: Law> Predictor<L> {
+impl Predictor {
     /// `None` without rows that are observed, or where searches are to be plain.
     fn home(&self, data: &Dataset) -> Option<&Home> {
         let wanted = data.n() > 0 && self.optimiser.change.is_none();
@@ -229,7 +229,7 @@ impl<L: Law> Predictor<L> {
     }
 
     /// The same regression of another law, without what is made of data.
-    fn with(&self, law: L) -> Predictor<L> {
+    fn with(&self, law: Arc<dyn Known>) -> Predictor {
         Predictor {
             law,
             columns: self.columns.clone(),
@@ -272,7 +272,7 @@ impl<L: Law> Predictor<L> {
     }
 
     /// No coefficients: the level of the linear predictors and the powers of ten of what is positive that have the lowest loss.
-    fn level(&self, data: &Dataset, transform: &Transform, on: &mut Centred<L>) -> Vec<f64> {
+    fn level(&self, data: &Dataset, transform: &Transform, on: &mut Centred) -> Vec<f64> {
         let (d, m) = (self.d(), self.m());
         let y = data.y.as_ref().map(|y| y.to_vec()).unwrap_or_default();
         let (mean, size) = (math::mean(&y), math::mean(&y.iter().map(|y| y.abs()).collect::<Vec<_>>()));
@@ -388,7 +388,7 @@ impl<L: Law> Predictor<L> {
         for part in f.parts() {
             for (k, _) in part.w.iter().enumerate().filter(|(_, w)| **w > 0.0) {
                 self.eta(theta, part.row(k), part.offset(k), &mut eta);
-                seen += usize::from(self.law.reaches(&at, super::objective::outcome(&part, k), &eta));
+                seen += usize::from(at.reaches(super::objective::outcome(&part, k), &eta));
             }
         }
         let free = self

@@ -1,18 +1,18 @@
 //! Conventional Bayes: Π f_θ(yᵢ) exp(−n γ Σ fⱼ g(βⱼ)), the prior normalised where it can be; flat on intercepts and on the logarithm of
 //! what is positive, unless the experiment says otherwise.
 
-use super::{Law, Predictor, objective};
+use super::{Predictor, objective};
 use crate::math::log_normal_density;
 use crate::model::{Block, Joint, Support};
 use crate::penalty::Shape;
 use crate::process::Measure;
 
-pub(super) struct PredictorJoint<'a, L: Law> {
-    pub model: &'a Predictor<L>,
+pub(super) struct PredictorJoint<'a> {
+    pub model: &'a Predictor,
     pub f: Measure<'a>,
 }
 
-impl<L: Law> PredictorJoint<'_, L> {
+impl PredictorJoint<'_> {
     /// log π(β), and its derivatives added.
     fn of_coefficients(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
         let (model, n) = (self.model, self.model.n);
@@ -55,7 +55,7 @@ impl<L: Law> PredictorJoint<'_, L> {
     }
 }
 
-impl<L: Law> Joint for PredictorJoint<'_, L> {
+impl Joint for PredictorJoint<'_> {
     fn names(&self) -> Vec<String> {
         self.model.names_of()
     }
@@ -75,6 +75,6 @@ impl<L: Law> Joint for PredictorJoint<'_, L> {
             self.f.parts().map(|part| objective::add_part(self.model, &part, theta, gradient)).sum();
         gradient.iter_mut().for_each(|g| *g = -*g);
         let prior = self.of_coefficients(theta, gradient) + self.of_the_rest(theta, gradient);
-        prior - loss - objective::carrier(&self.model.law, &self.f)
+        prior - loss - objective::carrier(&*self.model.law, &self.f)
     }
 }

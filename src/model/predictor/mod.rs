@@ -8,6 +8,7 @@ mod config;
 mod flaws;
 mod home;
 mod joint;
+mod known;
 mod objective;
 mod prior;
 
@@ -34,6 +35,7 @@ use crate::process::{BaseMeasure, Measure};
 use crate::rng::Rng;
 use home::Homes;
 use joint::PredictorJoint;
+use known::{At, Known};
 use objective::Metric;
 use prior::Predictive;
 
@@ -163,8 +165,8 @@ pub trait Law: Clone + Send + Sync + 'static {
 }
 
 /// A regression on data of d columns. θ is βₖ of every predictor, then their intercepts, then φ.
-pub struct Predictor<L: Law> {
-    law: L,
+pub struct Predictor {
+    law: Arc<dyn Known>,
     columns: Vec<String>,
     penalty: Penalty,
     /// fⱼ of every column.
@@ -197,10 +199,10 @@ const GRADIENT: f64 = 1e-6;
 impl Common {
     /// The regression of a law, or what is wrong with it on these data.
     pub fn build<L: Law>(&self, law: L, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
-        Ok(Box::new(self.predictor(law, context)?))
+        Ok(Box::new(self.predictor(Arc::new(law), context)?))
     }
 
-    pub fn predictor<L: Law>(&self, law: L, context: &Context) -> Result<Predictor<L>, Vec<Complaint>> {
+    pub fn predictor(&self, law: Arc<dyn Known>, context: &Context) -> Result<Predictor, Vec<Complaint>> {
         let train = context.train;
         let Some(y) = &train.y else {
             return Err(vec![complaint("", "needs a response, and the data have none; give `data.target`")]);
@@ -216,7 +218,7 @@ impl Common {
         let factors = self.factors(&train.columns)?;
         let penalty =
             if gamma == 0.0 || factors.iter().all(|f| *f == 0.0) { Penalty::None } else { self.penalty };
-        if let Some((key, why)) = self.idle(&law) {
+        if let Some((key, why)) = self.idle(&*law) {
             return Err(vec![complaint(key, why)]);
         }
         Ok(Predictor {
@@ -241,11 +243,7 @@ impl Common {
     }
 }
 
-impl<L: Law> Predictor<L> {
-    pub fn law(&self) -> &L {
-        &self.law
-    }
-
+impl Predictor {
     pub fn penalty(&self) -> Penalty {
         self.penalty
     }
@@ -392,19 +390,19 @@ impl<L: Law> Predictor<L> {
         let mut rows = vec![0.0; theta.len()];
         let value: f64 = f.parts().map(|part| objective::add_part(self, &part, theta, &mut rows)).sum();
         gradient.iter_mut().zip(&rows).for_each(|(g, r)| *g += r);
-        (value + objective::carrier(&self.law, f) + weight * penalty, gradient)
+        (value + objective::carrier(&*self.law, f) + weight * penalty, gradient)
     }
 
     fn base(&self, theta: &[f64], data: &Arc<Dataset>) -> Box<dyn BaseMeasure> {
         let mut etas = Vec::new();
         self.visit(theta, data, |_, eta| etas.push(eta.to_vec()));
-        let (law, at) = (self.law.clone(), self.law.at(self.phi(theta)));
-        let draw = move |row: usize, rng: &mut Rng| law.sample(&at, &etas[row], rng);
+        let at = self.law.kept_at(self.phi(theta));
+        let draw = move |row: usize, rng: &mut Rng| at.sample(&etas[row], rng);
         Box::new(DrawnResponse { covariates: data.clone(), draw: Box::new(draw) })
     }
 }
 
-impl<L: Law> Model for Predictor<L> {
+impl Model for Predictor {
     fn names(&self) -> Vec<String> {
         self.names_of()
     }
@@ -485,26 +483,26 @@ impl<L: Law> Model for Predictor<L> {
         let (mut by_eta, mut by_phi) = (vec![0.0; self.m()], vec![0.0; theta.len() - self.linear()]);
         self.visit(theta, at, |i, eta| {
             let of = Outcome { y: y[i], event: at.event.as_ref().is_none_or(|event| event[i] == 1.0) };
-            out[i] = -self.law.loss(&here, of, eta, &mut by_eta, &mut by_phi) - self.law.carrier(of);
+            out[i] = -here.loss(of, eta, &mut by_eta, &mut by_phi) - self.law.carrier(of);
         });
         true
     }
 
     fn has_mean(&self) -> bool {
         let phi: Vec<f64> = self.law.extras().into_iter().flat_map(|extra| extra.start).collect();
-        self.law.mean(&self.law.at(&phi), &vec![0.0; self.m()]).is_some()
+        self.law.at(&phi).mean(&vec![0.0; self.m()]).is_some()
     }
 
     fn mean(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
         let here = self.law.at(self.phi(theta));
-        self.visit(theta, at, |i, eta| out[i] = self.law.mean(&here, eta).unwrap_or(f64::NAN));
+        self.visit(theta, at, |i, eta| out[i] = here.mean(eta).unwrap_or(f64::NAN));
     }
 
     fn probabilities(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
         let here = self.law.at(self.phi(theta));
         let classes = out.len() / at.n().max(1);
         self.visit(theta, at, |i, eta| {
-            let of_row = self.law.probabilities(&here, eta).unwrap_or_default();
+            let of_row = here.probabilities(eta).unwrap_or_default();
             out[i * classes..(i + 1) * classes].iter_mut().zip(of_row).for_each(|(out, p)| *out = p);
         });
     }
@@ -531,7 +529,7 @@ impl<L: Law> Model for Predictor<L> {
     fn respond(&self, theta: &[f64], at: &Dataset, rng: &mut Rng, out: &mut [f64]) -> bool {
         let here = self.law.at(self.phi(theta));
         if self.is_likelihood() {
-            self.visit(theta, at, |i, eta| out[i] = self.law.sample(&here, eta, rng));
+            self.visit(theta, at, |i, eta| out[i] = here.sample(eta, rng));
         }
         self.is_likelihood()
     }

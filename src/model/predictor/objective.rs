@@ -3,7 +3,8 @@
 
 use ndarray::{Array2, ArrayView1};
 
-use super::{Law, Outcome, Predictor, level};
+use super::known::{Passed, Sums};
+use super::{At, Known, Outcome, Predictor, level};
 use crate::data::Dataset;
 use crate::kernel::products::{add_gradients, add_margins, cross_products};
 use crate::kernel::{LANES, Line, Panel, load};
@@ -45,12 +46,7 @@ impl Metric {
 }
 
 /// Σ w l over the atoms of a part, one by one; its derivatives are added to `gradient`.
-pub(super) fn add_part<L: Law>(
-    model: &Predictor<L>,
-    part: &Part,
-    theta: &[f64],
-    gradient: &mut [f64],
-) -> f64 {
+pub(super) fn add_part(model: &Predictor, part: &Part, theta: &[f64], gradient: &mut [f64]) -> f64 {
     let (d, m, linear) = (model.d(), model.m(), model.linear());
     let at = model.law.at(model.phi(theta));
     let (mut eta, mut by_eta, mut by_phi) = (vec![0.0; m], vec![0.0; m], vec![0.0; theta.len() - linear]);
@@ -58,7 +54,7 @@ pub(super) fn add_part<L: Law>(
     for (k, &w) in part.w.iter().enumerate() {
         let x = part.row(k);
         model.eta(theta, x, part.offset(k), &mut eta);
-        sum += w * model.law.loss(&at, outcome(part, k), &eta, &mut by_eta, &mut by_phi);
+        sum += w * at.loss(outcome(part, k), &eta, &mut by_eta, &mut by_phi);
         for (p, by) in by_eta.iter().enumerate() {
             gradient[p * d..(p + 1) * d].iter_mut().zip(x).for_each(|(g, x)| *g += w * by * x);
             if model.intercept {
@@ -75,13 +71,13 @@ pub(super) fn outcome(part: &Part, k: usize) -> Outcome {
 }
 
 /// ∫ h(y) dF.
-pub(super) fn carrier<L: Law>(law: &L, f: &Measure) -> f64 {
+pub(super) fn carrier(law: &dyn Known, f: &Measure) -> f64 {
     let of_part =
         |part: Part| part.w.iter().enumerate().map(|(k, w)| w * law.carrier(outcome(&part, k))).sum::<f64>();
     f.parts().map(of_part).sum()
 }
 
-impl<L: Law> Predictor<L> {
+impl Predictor {
     /// The observed rows, with a column of ones if there is an intercept.
     fn panel<'d>(&self, data: &'d Dataset) -> &'d Panel {
         if self.intercept { data.x.panel_with_intercept() } else { data.x.panel() }
@@ -173,8 +169,8 @@ fn positive(h: &Array2<f64>) -> Option<Cholesky> {
     SHIFTS.iter().find_map(shifted)
 }
 
-pub(super) struct Objective<'a, L: Law> {
-    model: &'a Predictor<L>,
+pub(super) struct Objective<'a> {
+    model: &'a Predictor,
     transform: &'a Transform,
     metric: &'a Metric,
     /// Draws on the same observed rows: weights, other atoms, what no parameter moves.
@@ -183,14 +179,14 @@ pub(super) struct Objective<'a, L: Law> {
     observed: &'a Dataset,
 }
 
-impl<'a, L: Law> Objective<'a, L> {
+impl<'a> Objective<'a> {
     pub fn new(
-        model: &'a Predictor<L>,
+        model: &'a Predictor,
         transform: &'a Transform,
         metric: &'a Metric,
         block: &'a [&'a Measure<'a>],
     ) -> Self {
-        let carriers = block.iter().map(|f| carrier(&model.law, f)).collect();
+        let carriers = block.iter().map(|f| carrier(&*model.law, f)).collect();
         Objective { model, transform, metric, block, carriers, observed: block[0].observed() }
     }
 
@@ -210,19 +206,22 @@ impl<'a, L: Law> Objective<'a, L> {
     }
 }
 
+/// A search, its law at φ, and the derivatives by φ.
+type Seat<'a> = (usize, Box<dyn At + 'a>, Vec<f64>);
+
 /// A line of searches on its way through the rows.
-struct Pass<At> {
+struct Pass<'a> {
     /// Of every predictor.
     theta: Vec<Vec<Line>>,
     margins: Vec<Vec<Line>>,
     gradient: Vec<Vec<Line>>,
-    /// Of every lane that is taken: what rows need of φ, and the derivatives by φ.
-    seats: Vec<Option<(usize, At, Vec<f64>)>>,
+    /// Of every lane that is taken.
+    seats: Vec<Option<Seat<'a>>>,
     values: [f64; LANES],
 }
 
-impl<L: Law> Objective<'_, L> {
-    fn pass(&self, trial: &Trial, theta: &[Option<Vec<f64>>]) -> Pass<L::At> {
+impl Objective<'_> {
+    fn pass(&self, trial: &Trial, theta: &[Option<Vec<f64>>]) -> Pass<'_> {
         let coefficients = self.coefficients(&trial.at.theta);
         let gradient = coefficients.iter().map(|theta| vec![Line::default(); theta.len()]).collect();
         let seat = |lane: usize| {
@@ -241,7 +240,7 @@ impl<L: Law> Objective<'_, L> {
     }
 
     /// Adds up the observed rows of all searches, tile by tile.
-    fn observe(&self, passes: &mut [Pass<L::At>]) {
+    fn observe(&self, passes: &mut [Pass]) {
         if self.observed.n() == 0 {
             return;
         }
@@ -275,36 +274,16 @@ impl<L: Law> Objective<'_, L> {
     }
 
     /// Turns the margins of the rows from `first` on into weighted slopes.
-    fn slopes(&self, pass: &mut Pass<L::At>, first: usize) {
-        let (data, m) = (self.observed, self.model.m());
-        let y = data.y.as_ref().expect("regression data have responses");
-        let (mut eta, mut by_eta) = (vec![0.0; m], vec![0.0; m]);
-        let phi = pass.seats.iter().flatten().map(|(_, _, by_phi)| by_phi.len()).next().unwrap_or(0);
-        let mut by_phi = vec![0.0; phi];
-        let rows = pass.margins[0].len();
-        for lane in 0..LANES {
-            let Some((search, at, sums)) = &mut pass.seats[lane] else { continue };
-            let w = self.block[*search].weights().0;
-            for r in 0..rows {
-                let i = first + r;
-                let w = w.get(i).copied().unwrap_or(0.0);
-                if i >= y.len() {
-                    pass.margins.iter_mut().for_each(|margins| margins[r][lane] = 0.0);
-                    continue;
-                }
-                let offset = data.offset(i);
-                eta.iter_mut().zip(&pass.margins).for_each(|(eta, margins)| *eta = margins[r][lane] + offset);
-                let event = data.event.as_ref().is_none_or(|event| event[i] == 1.0);
-                let of = Outcome { y: y[i], event };
-                pass.values[lane] += w * self.model.law.loss(at, of, &eta, &mut by_eta, &mut by_phi);
-                pass.margins.iter_mut().zip(&by_eta).for_each(|(margins, by)| margins[r][lane] = w * by);
-                sums.iter_mut().zip(&by_phi).for_each(|(sum, by)| *sum += w * by);
-            }
+    fn slopes(&self, pass: &mut Pass, first: usize) {
+        for (lane, seat) in pass.seats.iter_mut().enumerate() {
+            let Some((search, at, by_phi)) = seat else { continue };
+            let rows = Passed { data: self.observed, first, w: self.block[*search].weights().0 };
+            at.slopes(&rows, lane, &mut pass.margins, Sums { value: &mut pass.values[lane], by_phi });
         }
     }
 
     /// Value and gradient of a search, with its other atoms, its penalty and the transform.
-    fn finish(&self, pass: &Pass<L::At>, lane: usize, u: &[f64], theta: &[f64]) -> (f64, Vec<f64>) {
+    fn finish(&self, pass: &Pass, lane: usize, u: &[f64], theta: &[f64]) -> (f64, Vec<f64>) {
         let (search, _, by_phi) = pass.seats[lane].as_ref().expect("a seat that is taken");
         let (d, m) = (self.model.d(), self.model.m());
         let mut by_theta = vec![0.0; theta.len()];
@@ -328,7 +307,7 @@ impl<L: Law> Objective<'_, L> {
     }
 }
 
-impl<L: Law> BatchObjective for Objective<'_, L> {
+impl BatchObjective for Objective<'_> {
     fn p(&self) -> usize {
         self.transform.dim()
     }
@@ -341,7 +320,7 @@ impl<L: Law> BatchObjective for Objective<'_, L> {
         let u: Vec<Vec<Option<Vec<f64>>>> = trials.iter().map(points).collect();
         let constrain = |u: &Option<Vec<f64>>| u.as_ref().map(|u| self.transform.constrain(u).0);
         let theta: Vec<Vec<_>> = u.iter().map(|lanes| lanes.iter().map(constrain).collect()).collect();
-        let mut passes: Vec<Pass<L::At>> =
+        let mut passes: Vec<Pass> =
             trials.iter().zip(&theta).map(|(trial, theta)| self.pass(trial, theta)).collect();
         self.observe(&mut passes);
         for (t, trial) in trials.iter_mut().enumerate() {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rand::distr::Distribution;
 use rand_distr::StandardNormal;
 
-use super::{Law, Predictor};
+use super::{Known, Predictor};
 use crate::data::Dataset;
 use crate::penalty::{Penalty, Shape};
 use crate::process::{BaseMeasure, Pseudo};
 use crate::rng::{Purpose, Rng, Seed};
 
-pub(super) struct Predictive<L: Law> {
-    law: L,
+pub(super) struct Predictive {
+    law: Arc<dyn Known>,
     penalty: Penalty,
     /// n γ fⱼ of every column.
     strengths: Vec<f64>,
@@ -23,8 +23,8 @@ pub(super) struct Predictive<L: Law> {
     rows: Arc<Dataset>,
 }
 
-impl<L: Law> Predictive<L> {
-    pub fn new(model: &Predictor<L>, rows: &Arc<Dataset>) -> Result<Self, String> {
+impl Predictive {
+    pub fn new(model: &Predictor, rows: &Arc<Dataset>) -> Result<Self, String> {
         if !model.law.is_likelihood() {
             return Err("needs a likelihood to draw responses from, and this loss is none".into());
         }
@@ -65,7 +65,7 @@ impl<L: Law> Predictive<L> {
     }
 }
 
-impl<L: Law> BaseMeasure for Predictive<L> {
+impl BaseMeasure for Predictive {
     fn sample(&self, t: usize, rng: &mut Rng) -> Pseudo {
         let (mut picked, mut y) = (Vec::with_capacity(t), Vec::with_capacity(t));
         let normal = |(mean, sd): (f64, f64), rng: &mut Rng| {
@@ -83,7 +83,7 @@ impl<L: Law> BaseMeasure for Predictive<L> {
             }
             let phi: Vec<f64> = self.auxiliary.iter().map(|prior| libm::exp(normal(*prior, rng))).collect();
             picked.push(row);
-            y.push(self.law.sample(&self.law.at(&phi), &eta, rng));
+            y.push(self.law.at(&phi).sample(&eta, rng));
         }
         Pseudo::Shared { rows: self.rows.clone(), picked, y: Some(y) }
     }

@@ -4,7 +4,7 @@
 mod simplex;
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::predictor::{Law, Outcome, Predictor, config};
 use super::quantile::Quantiles;
@@ -31,8 +31,9 @@ impl Config {
         }
         let q = self.q.checked()?;
         let bases = q.iter().map(|_| OnceLock::new()).collect();
-        let model = self.common().predictor(Pinball { q, tags: self.q.tags() }, context)?;
-        Ok(Box::new(QuantileRegression { model, bases }))
+        let law = Pinball { q: q.clone(), tags: self.q.tags() };
+        let model = self.common().predictor(Arc::new(law), context)?;
+        Ok(Box::new(QuantileRegression { model, q, bases }))
     }
 }
 
@@ -80,7 +81,8 @@ impl Law for Pinball {
 }
 
 struct QuantileRegression {
-    model: Predictor<Pinball>,
+    model: Predictor,
+    q: Vec<f64>,
     /// Of every quantile: the rows that the fit to the unweighted data meets. Searches begin there, and end in the same vertex
     /// wherever they begin.
     bases: Vec<OnceLock<Option<Vec<usize>>>>,
@@ -97,7 +99,7 @@ impl QuantileRegression {
     fn search(&self, lines: &Lines, f: &Measure) -> Option<(Vec<f64>, usize, bool)> {
         let d = self.model.d();
         let (mut betas, mut intercepts, mut pivots, mut done) = (Vec::new(), Vec::new(), 0, true);
-        for (q, basis) in self.model.law().q.iter().zip(&self.bases) {
+        for (q, basis) in self.q.iter().zip(&self.bases) {
             let observed = f.observed();
             let warm = basis.get_or_init(|| {
                 let f = Measure::empirical(observed);
