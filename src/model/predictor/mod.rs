@@ -33,6 +33,7 @@ use crate::process::base::DrawnResponse;
 use crate::process::{BaseMeasure, Measure};
 use crate::rng::Rng;
 use home::Homes;
+pub use home::has_large_columns;
 use joint::PredictorJoint;
 use objective::Metric;
 use prior::Predictive;
