@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Result;
 use npl::config::printable;
 use npl::data::files::{self, InputFile};
-use npl::data::incoming::{Incoming, NewRows};
+use npl::data::incoming::{Incoming, NewRows, Stopgaps};
 use npl::data::preparation::Preparations;
 use npl::data::text::{Rules, Syntax};
 use npl::error::Error;
@@ -360,6 +360,7 @@ fn numbers(told: &Told, width: usize) -> Vec<f64> {
 struct Score {
     rows: usize,
     left_out: usize,
+    stopgaps: Stopgaps,
     log_density: f64,
     squares: f64,
     right: usize,
@@ -371,6 +372,7 @@ struct Score {
 impl Score {
     fn add(&mut self, posterior: &Posterior, rows: &NewRows, told: &[Option<Told>]) {
         self.left_out += rows.whole.iter().filter(|whole| !**whole).count();
+        self.stopgaps += rows.stopgaps;
         self.binary = posterior.model.response() == Some(npl::model::Response::Binary);
         self.classes = matches!(posterior.model.response(), Some(npl::model::Response::Class(_)));
         self.single = posterior.model.predicted().len() == 1;
@@ -402,6 +404,15 @@ impl Score {
         let mut lines = Vec::new();
         if self.left_out > 0 {
             lines.push(format!("{} with missing values and no prediction", counted(self.left_out, "row")));
+        }
+        if self.stopgaps.imputed > 0 {
+            let cells = counted(self.stopgaps.imputed, "missing cell");
+            lines
+                .push(format!("{cells} taken for the mean of the training rows (`data.missing = \"mean\"`)"));
+        }
+        if self.stopgaps.unseen > 0 {
+            let cells = counted(self.stopgaps.unseen, "cell");
+            lines.push(format!("{cells} with a level that no training row has, whose dummies are 0 (`data.unseen = \"zero\"`)"));
         }
         if self.rows > 0 {
             let n = self.rows as f64;

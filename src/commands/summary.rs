@@ -129,30 +129,35 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         let shown: Vec<String> = derived.into_iter().filter(|name| all.chosen.contains(name)).collect();
         if !shown.is_empty() {
             let shown = printable(&shown.join(", ")).to_string();
-            out += &format!("(of [derived], in the units of the model and not of the data: {shown})\n");
+            out +=
+                &wrapped(&format!("(of [derived], in the units of the model and not of the data: {shown})"));
         }
     }
     match &relabelled {
-        Some(done) => out += &format!("({})\n", relabel::trust(done)),
+        Some(done) => out += &wrapped(&format!("({})", relabel::trust(done))),
         None if relation.exchangeable => {
-            out += "(components are exchangeable under random restarts: these numbers mix all of them; --relabel aligns \
-                    them, FI-NPL keeps labels)\n";
+            out += &wrapped(
+                "(components are exchangeable under random restarts: these numbers mix all of them; --relabel aligns \
+                 them, FI-NPL keeps labels)",
+            );
         }
         None => {}
     }
     if repeats > 1 && args.repeat.is_none() {
-        out += match report.folds {
+        out += &wrapped(match report.folds {
             Some(_) => {
-                "(draws of all folds together, whose training rows overlap: the posterior of no data set; --repeat N for one)\n"
+                "(draws of all folds together, whose training rows overlap: the posterior of no data set; --repeat N for one)"
             }
-            None => "(draws of all repeats together; --repeat N for one)\n",
-        };
+            None => "(draws of all repeats together; --repeat N for one)",
+        });
     }
     if contrasts.is_some() {
         out += "(groups are independent of each other: their draws are paired by their numbers)\n";
         if args.units == Units::Model && contrasts::in_own_units(&args.run) {
-            out += "(columns were standardised within each group, so that coefficients are in units of its own; --units data, or \
-                    `data.by_prepare = \"overall\"`, makes them comparable)\n";
+            out += &wrapped(
+                "(columns were standardised within each group, so that coefficients are in units of its own; --units data, \
+                 or `data.by_prepare = \"overall\"`, makes them comparable)",
+            );
         }
     }
     out += "\n";
@@ -342,25 +347,34 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
     let settings = path.values.len();
     let shown = settings.min(SETTINGS_LISTED);
     let at = |i: usize| if shown > 1 { i * (settings - 1) / (shown - 1) } else { 0 };
-    let parameters = npl::path::widest(&points, PARAMETERS_LISTED);
-    let titles = ["setting".to_owned(), "value".to_owned()];
-    let mut rows: Vec<Vec<String>> = vec![titles.into_iter().chain(parameters.iter().cloned()).collect()];
-    for t in (0..shown).map(at) {
-        let cell = |parameter: &String| {
-            let point = points.iter().find(|(setting, p)| *setting == t + 1 && p.parameter == *parameter);
-            point.map_or(String::new(), |(_, p)| {
-                let [q10, q50, q90] = p.quantiles;
-                format!("{q50:.3} [{q10:.3}, {q90:.3}]")
-            })
-        };
-        let front = [(t + 1).to_string(), path.values[t].clone()];
-        rows.push(front.into_iter().chain(parameters.iter().map(cell)).collect());
-    }
+    let table = |parameters: &[String]| {
+        let titles = ["setting".to_owned(), "value".to_owned()];
+        let mut rows: Vec<Vec<String>> = vec![titles.into_iter().chain(parameters.iter().cloned()).collect()];
+        for t in (0..shown).map(at) {
+            let cell = |parameter: &String| {
+                let point = points.iter().find(|(setting, p)| *setting == t + 1 && p.parameter == *parameter);
+                point.map_or(String::new(), |(_, p)| {
+                    let [q10, q50, q90] = p.quantiles;
+                    format!("{q50:.3} [{q10:.3}, {q90:.3}]")
+                })
+            };
+            let front = [(t + 1).to_string(), path.values[t].clone()];
+            rows.push(front.into_iter().chain(parameters.iter().map(cell)).collect());
+        }
+        rows
+    };
+    let fits = |count: &usize| {
+        args.format != Format::Text || width(&table(&npl::path::widest(&points, *count))) <= WIDE
+    };
+    let count = (1..=PARAMETERS_LISTED).rev().find(fits).unwrap_or(1);
+    let parameters = npl::path::widest(&points, count);
+    let rows = table(&parameters);
     let mut out = heading(report);
     out += &render(&rows, args.format);
     let fold = if report.folds.is_some() { ", of the first fold" } else { "" };
     let all = if parameters.len() < chosen.len() { "of the widest parameters" } else { "of each parameter" };
-    out += &format!("(median [10 %, 90 %] {all}{fold}; {} has all)\n\n", store::PATH);
+    out += &wrapped(&format!("(median [10 %, 90 %] {all}{fold}; {} has all)", store::PATH));
+    out += "\n";
     out += &diagnostics(report);
     print(out.as_bytes())
 }
@@ -368,20 +382,49 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
 /// What a terminal has room for.
 const WIDE: usize = 80;
 /// What is left out of a table for people, in this order, until it fits; csv and json have it.
-const SPARED: [&str; 7] = ["10 %", "90 %", "mcse", "bias", "ESS tail", "50 %", "estimate"];
+const SPARED: [&[&str]; 6] =
+    [&["10 %", "90 %"], &["mcse"], &["bias"], &["ESS tail"], &["50 %"], &["estimate"]];
+
+/// Characters of a line of a table as text.
+fn width(table: &[Vec<String>]) -> usize {
+    let listed = &table[..table.len().min(LISTED + 1)];
+    let of_column = |j: usize| listed.iter().filter_map(|row| row.get(j)).map(|c| c.chars().count()).max();
+    (0..table[0].len()).map(|j| of_column(j).unwrap_or(0) + 2).sum::<usize>().saturating_sub(2)
+}
+
+/// A remark below a table, in lines that a terminal has room for.
+fn wrapped(text: &str) -> String {
+    hanging(text, 0)
+}
+
+/// A line as several, as far as it is too long: those after the first are indented.
+fn hanging(line: &str, indent: usize) -> String {
+    let (mut out, mut length) = (String::new(), 0);
+    for (i, word) in line.split(' ').enumerate() {
+        let more = word.chars().count();
+        if i > 0 && length + 1 + more > WIDE {
+            out = format!("{}\n{}", out.trim_end(), " ".repeat(indent));
+            length = indent;
+        } else if i > 0 {
+            out.push(' ');
+            length += 1;
+        }
+        out += word;
+        length += more;
+    }
+    out + "\n"
+}
 
 /// Without the columns that a terminal has no room for.
 fn narrowed(mut table: Vec<Vec<String>>) -> Vec<Vec<String>> {
-    let width = |table: &[Vec<String>]| -> usize {
-        let listed = &table[..table.len().min(LISTED + 1)];
-        let of_column =
-            |j: usize| listed.iter().filter_map(|row| row.get(j)).map(|c| c.chars().count()).max();
-        (0..table[0].len()).map(|j| of_column(j).unwrap_or(0) + 2).sum::<usize>().saturating_sub(2)
-    };
-    for title in SPARED {
-        let place = table[0].iter().position(|known| known == title);
-        if let Some(j) = place.filter(|_| width(&table) > WIDE) {
-            table.iter_mut().for_each(|row| drop(row.remove(j)));
+    for titles in SPARED {
+        // An end of an interval by itself says nothing.
+        if width(&table) > WIDE {
+            let kept: Vec<bool> = table[0].iter().map(|known| !titles.contains(&known.as_str())).collect();
+            table.iter_mut().for_each(|row| {
+                let mut kept = kept.iter();
+                row.retain(|_| *kept.next().unwrap_or(&true));
+            });
         }
     }
     table
@@ -438,8 +481,15 @@ fn rows(parameters: &[Summary], estimates: &BTreeMap<String, f64>) -> Vec<Vec<St
     std::iter::once(titles).chain(parameters.iter().map(line)).collect()
 }
 
+/// Where what is told begins, after what it is called.
+const TOLD_AT: usize = 12;
+
 /// What a person needs to know of a run, in a few lines.
 pub fn diagnostics(report: &Report) -> String {
+    facts(report).lines().map(|line| hanging(line, TOLD_AT)).collect()
+}
+
+fn facts(report: &Report) -> String {
     let Some(first) = report.repeats.first() else { return String::new() };
     let total: f64 = report.repeats.iter().map(|r| r.seconds).sum();
     let mut out = format!("{}: {}", printable(&report.name), printable(&report.label));
@@ -584,9 +634,11 @@ fn conventional(each: &[&Diagnostics]) -> String {
         let divergences: usize = chains.iter().map(|c| c.divergences).sum();
         let steps = chains.iter().map(|c| c.mean_steps).sum::<f64>() / chains.len() as f64;
         out += &format!(
-            "  chains    {} after {} draws of warm-up; {divergences} divergences; {steps:.0} steps a draw\n            R-hat at most {:.3} ({}), ESS at least {:.0} bulk, {:.0} tail\n",
+            "  chains    {} after {} draws of warm-up; {}; {} a draw\n            R-hat at most {:.3} ({}), ESS at least {:.0} bulk, {:.0} tail\n",
             first.chains,
             first.warmup,
+            counted(divergences, "divergence"),
+            counted(steps.round() as usize, "step"),
             worst.max_rhat,
             printable(&worst.worst),
             smallest(|c| c.min_ess_bulk),

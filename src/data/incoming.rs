@@ -21,6 +21,9 @@ use crate::expression::Fault;
 /// What a flag does that spares the column of the groups.
 const FORCES: &str = "NAME predicts all rows by the draws of one group";
 
+/// The place of a level that no training row has: no dummy is that of it.
+const NO_LEVEL: f64 = -1.0;
+
 /// Some rows.
 #[derive(Clone, Debug, Default)]
 pub struct NewRows {
@@ -32,6 +35,24 @@ pub struct NewRows {
     pub kept: Vec<Vec<String>>,
     /// Which group each belongs to, from 0; all to the first, where there are no groups.
     pub groups: Vec<usize>,
+    /// What was not as the training rows have it, over all rows.
+    pub stopgaps: Stopgaps,
+}
+
+/// Cells of rows that are predicted all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stopgaps {
+    /// Missing, and taken for the mean of the training rows.
+    pub imputed: usize,
+    /// Of a level that no training row has.
+    pub unseen: usize,
+}
+
+impl std::ops::AddAssign for Stopgaps {
+    fn add_assign(&mut self, more: Stopgaps) {
+        self.imputed += more.imputed;
+        self.unseen += more.unseen;
+    }
 }
 
 impl NewRows {
@@ -42,13 +63,14 @@ impl NewRows {
         found
     }
 
-    /// These rows alone.
+    /// These rows alone; what stopgaps there are, is known of all of them together.
     pub fn select(&self, rows: &[usize]) -> NewRows {
         NewRows {
             data: self.data.select(rows),
             whole: rows.iter().map(|&i| self.whole[i]).collect(),
             kept: rows.iter().map(|&i| self.kept[i].clone()).collect(),
             groups: rows.iter().map(|&i| self.groups[i]).collect(),
+            stopgaps: Stopgaps::default(),
         }
     }
 
@@ -125,6 +147,7 @@ struct Row {
     event: f64,
     offset: f64,
     whole: bool,
+    stopgaps: Stopgaps,
 }
 
 impl<'a, R: Read> Incoming<'a, R> {
@@ -286,13 +309,16 @@ impl<'a, R: Read> Incoming<'a, R> {
         }
         self.make(read, &mut rows, &waiting)?;
         let (mut x, mut y, mut event, mut offset) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (mut whole, mut groups) = (Vec::new(), Vec::new());
+        let (mut whole, mut groups, mut stopgaps) = (Vec::new(), Vec::new(), Stopgaps::default());
         let width = self.groups[0].columns.len();
         for (_, row) in rows {
             let Group { preparation, columns, .. } = &self.groups[row.group];
             match row.whole {
                 true => x.extend(columns.iter().map(|column| preparation.cell(column, &row.inputs))),
                 false => x.resize(x.len() + width, 0.0),
+            }
+            if row.whole {
+                stopgaps += row.stopgaps;
             }
             groups.push(row.group);
             y.push(row.response);
@@ -308,7 +334,7 @@ impl<'a, R: Read> Incoming<'a, R> {
         let data = Dataset::new(x, y, names).with_event(event).with_offset(offset);
         let data = data.with_response_names(self.preparation.response_names());
         let data = data.with_classes(self.preparation.classes.clone());
-        Ok(Some(NewRows { data, whole, kept, groups }))
+        Ok(Some(NewRows { data, whole, kept, groups, stopgaps }))
     }
 
     /// What expressions read of a row.
@@ -419,6 +445,7 @@ impl<'a, R: Read> Incoming<'a, R> {
             event: 1.0,
             offset: 0.0,
             whole: true,
+            stopgaps: Stopgaps::default(),
         };
         if !matches!(self.by, Some(Place::Made(_))) {
             self.assign(line, &mut row, &|place| self.of_file(place, cells))?;
@@ -442,6 +469,9 @@ impl<'a, R: Read> Incoming<'a, R> {
             let imputed =
                 self.preparation.missing == Missing::Mean && self.preparation.inputs[i].levels.is_none();
             row.whole &= !value.is_nan() || imputed;
+            row.stopgaps.imputed += usize::from(value.is_nan() && imputed);
+            row.stopgaps.unseen +=
+                usize::from(value == NO_LEVEL && self.preparation.inputs[i].levels.is_some());
             row.inputs[i] = value;
         }
         let there = |place: Option<Place>| place.and_then(cell);
@@ -489,8 +519,7 @@ impl<'a, R: Read> Incoming<'a, R> {
         };
         match levels.get(cell.text.as_ref()) {
             Some(level) => Ok(*level as f64),
-            // No dummy is that of no level.
-            None if self.preparation.unseen == Unseen::Zero => Ok(-1.0),
+            None if self.preparation.unseen == Unseen::Zero => Ok(NO_LEVEL),
             None => {
                 Err("is a level that no training row has, and the run has `data.unseen = \"error\"`".into())
             }

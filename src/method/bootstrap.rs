@@ -67,8 +67,9 @@ pub fn write_out(
     if blocks.is_empty() {
         if sampler.restarts.is_some_and(|r| r.get() > 1) || sampler.fixed_init.is_some() {
             let key = if sampler.fixed_init.is_some() { "sampler.fixed_init" } else { "sampler.R" };
-            let message = "has no use: the minimum of this loss is known in closed form; leave it out";
-            return Err((key, message.into()));
+            let message =
+                format!("`{key}` has no use: the minimum of this loss is known in closed form; leave it out");
+            return Err((key, message));
         }
     } else if sampler.fixed_init.is_none() {
         sampler.restarts = sampler.restarts.or(Count::new(1));

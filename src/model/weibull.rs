@@ -8,7 +8,7 @@ use rand::distr::Distribution;
 use rand_distr::Exp1;
 
 use super::identify::Basis;
-use super::predictor::{Extra, Law, Outcome, PenaltyWeight, config};
+use super::predictor::{Extra, Law, Outcome, PenaltyWeight, config, has_large_columns};
 use super::row_loss::{RowLoss, Rows, Tile};
 use super::{Block, Context, Model, Response, Support};
 use crate::config::{Complaint, brief, complaint};
@@ -23,7 +23,7 @@ config! {}
 
 impl Config {
     pub fn build(&self, context: &Context) -> Result<Box<dyn Model>, Vec<Complaint>> {
-        if self.goes_beyond(context.train) {
+        if self.goes_beyond(context.train) || has_large_columns(context.train) {
             return self.common().build(Times, context);
         }
         let Some(y) = &context.train.y else {

@@ -15,6 +15,12 @@ pub trait BatchObjective<T: Scalar<L> = f64, const L: usize = LANES> {
     /// Values and gradients at the points of the searches that have seats.
     fn evaluate(&mut self, trials: &mut [Trial<T, L>]);
 
+    /// The size of a part of a search's values that no parameter moves. What it is added to is as large, near the minimum, and
+    /// values have lost the digits that cancel.
+    fn size(&self, _search: usize) -> f64 {
+        0.0
+    }
+
     /// Searches to be open at a time. More wait for a seat, so that few lanes are idle.
     fn seats(&self) -> usize {
         2 * L

@@ -16,7 +16,7 @@ use super::batch::{BatchObjective, Points, Trial};
 use super::kinks::Kinked;
 use super::lbfgs::{STALLED, Settings, pseudo_slope};
 use super::line_search::{LineSearch, Verdict};
-use super::progress::Progress;
+use super::progress::{Progress, Stall};
 use super::{Minimum, Status};
 use crate::kernel::lanes::{along, differences, dots, largest, replace, scale};
 use crate::kernel::triangle::{self, Triangles};
@@ -94,6 +94,7 @@ struct Lane {
     progress: Progress,
     /// The largest gradient entry where the search was stuck last.
     stuck: f64,
+    stall: Stall,
     turn: Turn,
 }
 
@@ -247,6 +248,7 @@ impl Lane {
             first: from.a,
             progress: Progress::new(),
             stuck: f64::INFINITY,
+            stall: Stall::new(),
             turn: Turn::Begin,
         }
     }
@@ -287,7 +289,7 @@ impl Lane {
         if self.progress.has_moved() && steepest < 0.5 * self.stuck {
             (self.turn, self.stuck) = (Turn::Stuck, steepest);
         } else {
-            let done = steepest <= STALLED * settings.gradient;
+            let done = steepest <= STALLED * settings.gradient || settings.is_there(-self.line.descent);
             self.turn = Turn::End(Status::without_a_step(done));
         }
     }
@@ -399,15 +401,16 @@ impl<T: Scalar<L>, const L: usize> Group<T, L> {
         let mut set = [false; L];
         for (l, lane) in self.lanes.iter_mut().enumerate() {
             let Some(lane) = lane.as_mut().filter(|lane| lane.aims()) else { continue };
-            let close = settings.mass * gain[l] <= settings.tolerance * settings.tolerance;
-            lane.turn = if steepest[l] == 0.0 || close && steepest[l] <= settings.gradient {
+            let size = objective.size(lane.search);
+            let small = settings.is_close(gain[l]) && steepest[l] <= settings.gradient;
+            lane.turn = if steepest[l] == 0.0 || small || lane.stall.is_over(steepest[l], gain[l], settings) {
                 Turn::End(Status::Ok)
             } else if lane.iterations >= settings.max_iterations || gain[l].is_nan() || gain[l] <= 0.0 {
                 Turn::End(Status::MaxIter)
-            } else if gain[l] <= least {
+            } else if gain[l] <= least * size.max(1.0) {
                 Turn::Leave
             } else {
-                lane.line = LineSearch::new(self.here.values[l], -gain[l], 1.0);
+                lane.line = LineSearch::new(self.here.values[l], size, -gain[l], 1.0);
                 Turn::Try
             };
             set[l] = true;

@@ -8,7 +8,7 @@ use ndarray::Array2;
 
 use super::batch::{BatchObjective, Trial};
 use super::line_search::{LineSearch, Verdict};
-use super::progress::Progress;
+use super::progress::{Progress, Stall};
 use super::{Minimum, Status};
 use crate::kernel::{LANES, Level, entries};
 use crate::math::largest;
@@ -36,6 +36,8 @@ const MEMORY_WITH_METRIC: usize = 5;
 const MEMORY_NEAR: usize = 40;
 /// A search that rounding stops within this factor of the wanted gradient has converged.
 pub const STALLED: f64 = 1e3;
+/// Share of the tolerance within which a search whose gradient shrinks no further is at its minimum.
+const ROUNDING: f64 = 1e-3;
 /// Squared distance to the minimum, in posterior variances per parameter, beyond which a search is far from it.
 const FAR: f64 = 10.0;
 /// Under `change`, a search ends where no gradient entry is above this, too, as scipy's L-BFGS-B does.
@@ -63,8 +65,11 @@ struct Search {
     iterations: usize,
     /// Since H₀ was made.
     progress: Progress,
+    stall: Stall,
     /// Its start is near the minimum.
     begins_near: bool,
+    /// The direction is one by H₀.
+    knows_its_scale: bool,
     turn: Turn,
 }
 
@@ -146,7 +151,7 @@ fn aim(objective: &mut dyn BatchObjective, open: &mut [Search], settings: &Setti
         for ((mut row, search), alphas) in q.outer_iter_mut().zip(aiming).zip(alphas) {
             let row = row.as_slice_mut().expect(ROWS);
             search.forward(row, alphas, known);
-            search.set_off(row, known, settings);
+            search.set_off(row, known, objective.size(search.number), settings);
         }
     }
 }
@@ -157,6 +162,16 @@ impl Settings {
     pub fn l1_norm(&self, theta: &[f64]) -> f64 {
         let terms = || theta.iter().zip(&self.l1_factors).map(|(t, f)| f * t.abs());
         if self.l1 == 0.0 { 0.0 } else { self.l1 * terms().sum::<f64>() }
+    }
+
+    /// A step that promises this gain begins close enough to the minimum.
+    pub fn is_close(&self, gain: f64) -> bool {
+        self.mass * gain <= self.tolerance * self.tolerance
+    }
+
+    /// So close that only rounding can keep the gradient from being as small as it should.
+    pub fn is_there(&self, gain: f64) -> bool {
+        self.is_close(gain / (ROUNDING * ROUNDING))
     }
 
     /// Under `change` searches are plain, and at kinks a Hessian of the smooth part misleads.
@@ -177,7 +192,9 @@ impl Search {
             drop: f64::INFINITY,
             iterations: 1,
             progress: Progress::new(),
+            stall: Stall::new(),
             begins_near,
+            knows_its_scale: false,
             turn: Turn::Try,
         }
     }
@@ -219,7 +236,8 @@ impl Search {
             Verdict::TryAgain => {}
             // Forget the curvature once, then say so.
             Verdict::Nothing if self.pairs.is_empty() => {
-                let done = largest(&self.slope) <= STALLED * settings.gradient;
+                let small = largest(&self.slope) <= STALLED * settings.gradient;
+                let done = small || self.knows_its_scale && settings.is_there(-self.line.descent);
                 self.turn = Turn::End(Status::without_a_step(done));
             }
             Verdict::Nothing => {
@@ -282,7 +300,7 @@ impl Search {
     }
 
     /// Takes the direction −`step`, or ends the search.
-    fn set_off(&mut self, step: &[f64], known: bool, settings: &Settings) {
+    fn set_off(&mut self, step: &[f64], known: bool, size: f64, settings: &Settings) {
         let mut direction: Vec<f64> = step.iter().map(|d| -d).collect();
         if settings.l1 > 0.0 {
             for (d, g) in direction.iter_mut().zip(&self.slope) {
@@ -292,7 +310,7 @@ impl Search {
             }
         }
         let descent = dot(&direction, &self.slope);
-        self.turn = if self.has_converged(descent, settings) {
+        self.turn = if self.has_converged(descent, known, settings) {
             Turn::End(Status::Ok)
         } else if self.iterations >= settings.max_iterations {
             Turn::End(Status::MaxIter)
@@ -309,18 +327,21 @@ impl Search {
         };
         let scaled = self.pairs.is_empty() && !known;
         let step = if scaled { 1.0 / dot(&self.slope, &self.slope).sqrt().max(1.0) } else { 1.0 };
-        self.line = LineSearch::new(self.here.value, descent, step);
+        self.line = LineSearch::new(self.here.value, size, descent, step);
+        self.knows_its_scale = known;
         self.direction = direction;
     }
 
-    fn has_converged(&self, descent: f64, settings: &Settings) -> bool {
+    fn has_converged(&mut self, descent: f64, known: bool, settings: &Settings) -> bool {
         let steepest = largest(&self.slope);
         if let Some(change) = settings.change {
             let size = self.here.value.abs().max((self.here.value + self.drop).abs()).max(1.0);
             return steepest <= PLAIN_GRADIENT || self.drop.is_finite() && self.drop <= change * size;
         }
-        let close = -settings.mass * descent <= settings.tolerance * settings.tolerance;
-        steepest == 0.0 || close && steepest <= settings.gradient
+        let small = settings.is_close(-descent) && steepest <= settings.gradient;
+        // Without H₀ nobody knows how near a promise is, least of all at a kink.
+        let stalled = known && self.stall.is_over(steepest, -descent, settings);
+        steepest == 0.0 || small || stalled
     }
 
     fn pseudo_gradient(&self, settings: &Settings) -> Vec<f64> {

@@ -1,4 +1,6 @@
-//! Whether the curvature that a search works with is still worth having.
+//! Whether the curvature that a search works with is still worth having, and whether rounding lets it come any nearer.
+
+use super::lbfgs::Settings;
 
 /// Steps with one Hessian before their progress is judged.
 const PATIENCE: usize = 10;
@@ -37,5 +39,29 @@ impl Progress {
         let rate = libm::log(self.steepest_then / steepest) / self.steps as f64;
         let ahead = libm::log(steepest / goal) / rate.max(0.0);
         self.steps >= PATIENCE && ahead > cost
+    }
+}
+
+/// Steps in which a gradient that can shrink at all is halved.
+const ENDURANCE: usize = 20;
+
+/// Since when the gradient of a search has shrunk no further.
+pub struct Stall {
+    smallest: f64,
+    steps: usize,
+}
+
+impl Stall {
+    pub fn new() -> Stall {
+        Stall { smallest: f64::INFINITY, steps: 0 }
+    }
+
+    /// At another point, whose step promises this gain: the search is at its minimum, and its gradient is rounding.
+    pub fn is_over(&mut self, steepest: f64, gain: f64, settings: &Settings) -> bool {
+        self.steps += 1;
+        if steepest <= 0.5 * self.smallest {
+            (self.smallest, self.steps) = (steepest, 0);
+        }
+        self.steps >= ENDURANCE && settings.is_there(gain)
     }
 }

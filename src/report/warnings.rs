@@ -174,8 +174,9 @@ fn chains(all: &[&ChainReport], within: Within) -> Vec<String> {
     let divergences: usize = all.iter().map(|c| c.divergences).sum();
     found.extend((divergences > 0).then(|| {
         format!(
-            "{divergences} trajectories of NUTS diverged: part of the posterior may not have been reached; raise \
-             `nuts.target_accept`, or write the model another way"
+            "{} of NUTS diverged: part of the posterior may not have been reached; raise `nuts.target_accept`, or write the \
+             model another way",
+            if divergences == 1 { "1 trajectory".to_owned() } else { format!("{divergences} trajectories") }
         )
     }));
     let least = ESS.max(ESS_OF_A_CHAIN * first.chains as f64);

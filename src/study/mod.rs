@@ -742,9 +742,7 @@ impl Study {
         if self.experiment.data.split.is_some() && !model.is_likelihood() && !model.has_mean() {
             let message = match self.experiment.model.is_staged() {
                 true => STAGE_IS_NOT_TESTED,
-                false => {
-                    "`split` puts rows aside for testing, and this loss has nothing to be tested by; leave it out"
-                }
+                false => &self.untested("split"),
             };
             return Err(self.problem("data.split", message));
         }
@@ -754,7 +752,7 @@ impl Study {
             return Err(self.problem(key, format!("the test rows: {name} {why}")));
         }
         if self.experiment.evaluate.folds.is_some() && !model.is_likelihood() && !model.has_mean() {
-            let message = "`folds` puts rows aside for testing, and this loss has nothing to be tested by; leave it out";
+            let message = self.untested("folds");
             return Err(self.problem("evaluate.folds", message));
         }
         self.check_metrics(model.as_ref(), test.as_deref())?;
@@ -829,6 +827,17 @@ impl Study {
             return Err(self.problem("evaluate.metrics", why));
         }
         Ok(())
+    }
+
+    /// Rows are put aside for nothing.
+    fn untested(&self, key: &str) -> String {
+        let way = match self.experiment.model {
+            ModelConfig::Custom(_) => {
+                "; say what is predicted for a row without its response, by `model.custom.predict`, or leave it out"
+            }
+            _ => "; leave it out",
+        };
+        format!("`{key}` puts rows aside for testing, and this loss has nothing to be tested by{way}")
     }
 }
 

@@ -8,6 +8,7 @@ mod conformance;
 mod conventional;
 mod custom;
 mod design;
+mod digits;
 mod families;
 mod functionals;
 mod history;

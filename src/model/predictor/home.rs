@@ -23,6 +23,8 @@ use crate::process::Measure;
 const WILD: f64 = 20.0;
 /// Columns beyond this are searched for in units of their own.
 const COARSE: f64 = 100.0;
+/// A fit whose linear predictors are as large as this is far from any start.
+const DISTANT: f64 = 5.0;
 /// Standard deviations of a start, at most.
 const SPREAD: f64 = 3.0;
 /// Beyond so many coordinates the fit is left to searches with gradients.
@@ -31,6 +33,11 @@ const MOST: usize = 100;
 const STEP: f64 = 1e-4;
 /// Powers of ten of positive parameters, and levels of linear predictors, that a fit may begin at.
 const POWERS: std::ops::RangeInclusive<i32> = -2..=6;
+
+/// Whether columns are so large that searches want units of their own.
+pub fn has_large_columns(data: &Dataset) -> bool {
+    data.moments().iter().any(|(mean, variance)| mean.abs() > COARSE || variance.sqrt() > COARSE)
+}
 
 /// From coordinates v to the unconstrained u: coefficients are divided by the sizes of their columns, and the level of a linear
 /// predictor (its intercept, or the first cut point) takes up their means.
@@ -158,6 +165,10 @@ impl BatchObjective for Centred<'_> {
         }
     }
 
+    fn size(&self, search: usize) -> f64 {
+        self.objective.size(search)
+    }
+
     fn precondition(&mut self, searches: &[usize], _far: &[bool], v: &mut Array2<f64>) -> bool {
         let Some(factor) = self.factor else { return false };
         for (&search, mut row) in searches.iter().zip(v.outer_iter_mut()) {
@@ -187,13 +198,21 @@ impl Home {
 
     /// Whether linear predictors are so large at θ that it is no start.
     fn is_wild(&self, u: &[f64]) -> bool {
-        let v = self.change.to_v(u);
+        self.is_beyond(&self.change.to_v(u), WILD)
+    }
+
+    /// Whether a search from elsewhere would have a long way.
+    fn is_distant(&self) -> bool {
+        self.is_beyond(&self.v, DISTANT)
+    }
+
+    fn is_beyond(&self, v: &[f64], limit: f64) -> bool {
         let d = self.change.means.len();
         self.change.levels.iter().enumerate().any(|(k, level)| {
             let beta = &v[k * d..(k + 1) * d];
             let at = level.map_or(0.0, |(at, _)| v[at].abs());
             let size = dot(beta, beta).sqrt() + at;
-            size.is_nan() || size > WILD
+            size.is_nan() || size > limit
         })
     }
 
@@ -330,8 +349,8 @@ impl Predictor {
         minima.into_iter().map(|m| Minimum { theta: home.change.to_u(&m.theta), ..m }).collect()
     }
 
-    /// The minima of some searches, in unconstrained coordinates: from their own starts, or from home where these are wild, where the
-    /// unweighted data cannot be fitted from 0, or where the loss has nothing to hold on to far off. A search that did not
+    /// The minima of some searches, in unconstrained coordinates: from their own starts, or from home where these are wild or far from
+    /// it, where the unweighted data cannot be fitted from 0, or where the loss has nothing to hold on to far off. A search that did not
     /// come to an end from its own start is made again from home, with the iterations that are left to it.
     pub(super) fn minima(&self, searches: &[Search]) -> Vec<Minimum> {
         let data = searches[0].f.observed();
@@ -341,7 +360,9 @@ impl Predictor {
             let lost = metric.is_lost() || !self.law.ways().is_empty();
             let wild = |home: &Home| {
                 let one = self.law.has_one_minimum();
-                one && (home.is_coarse() || home.is_wild(&transform.unconstrain(&s.start)))
+                one && (home.is_coarse()
+                    || home.is_distant()
+                    || home.is_wild(&transform.unconstrain(&s.start)))
             };
             !s.warm && self.home(data).is_some_and(|home| lost || wild(home))
         };

@@ -34,6 +34,7 @@ use crate::process::base::DrawnResponse;
 use crate::process::{BaseMeasure, Measure};
 use crate::rng::Rng;
 use home::Homes;
+pub use home::has_large_columns;
 use joint::PredictorJoint;
 use known::{At, Known};
 use objective::Metric;

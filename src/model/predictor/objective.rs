@@ -333,6 +333,10 @@ impl BatchObjective for Objective<'_> {
         }
     }
 
+    fn size(&self, search: usize) -> f64 {
+        self.scale(search) * self.carriers[search].abs()
+    }
+
     fn precondition(&mut self, searches: &[usize], _far: &[bool], v: &mut Array2<f64>) -> bool {
         let Some(factor) = &self.metric.factor else { return false };
         for (&search, mut row) in searches.iter().zip(v.outer_iter_mut()) {

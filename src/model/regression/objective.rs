@@ -420,6 +420,10 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
         }
     }
 
+    fn size(&self, search: usize) -> f64 {
+        self.of.responses[search].carrier.abs()
+    }
+
     /// Two lines at least share what is loaded. Rows that come from afar are to serve more draws.
     fn seats(&self) -> usize {
         match self.x.groups() * self.x.d() {
