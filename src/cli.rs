@@ -814,6 +814,9 @@ pub struct PlotArgs {
     /// Align the components of a mixture over draws first, as `npl relabel` does
     #[arg(long)]
     pub relabel: bool,
+    /// Coefficients in the units of the data, intercept included, where columns were standardised
+    #[arg(long, value_enum, default_value_t)]
+    pub units: Units,
     /// File to write, .svg, .png or .pdf; `-` is the terminal [default: the terminal, if there is one]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -42,6 +42,17 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// The value of a key as a reader wants it: six digits of a number, which a product of factors may have spoilt further down.
+pub fn setting(value: &str) -> String {
+    match value.parse::<f64>() {
+        Ok(number) if value.len() > 8 && number.is_finite() => {
+            let rounded: f64 = format!("{number:.5e}").parse().expect("a number, as it was written");
+            format!("{rounded:?}")
+        }
+        _ => value.to_owned(),
+    }
+}
+
 /// `1 row`, `2 rows`.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })

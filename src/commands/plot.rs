@@ -12,7 +12,7 @@ use npl::plot::{self, Medium, Options, RESOLUTION, Scene, Source};
 use npl::store::AtomicFile;
 
 use super::{note, print, reading};
-use crate::cli::PlotArgs;
+use crate::cli::{PlotArgs, Units};
 
 /// Cells of a terminal that does not say how large it is, and the largest that is filled.
 const CELLS: (usize, usize) = (80, 24);
@@ -61,7 +61,8 @@ pub fn plot(args: PlotArgs) -> Result<()> {
     let target = target(&args)?;
     let mut options = options(&args, &target)?;
     let search = SearchPath::new(args.data_dir.as_deref());
-    let sources = sources(&args.runs, &args.label, &args.group, args.relabel, &search)?;
+    let told = Told { relabel: args.relabel, units: args.units };
+    let sources = sources(&args.runs, &args.label, &args.group, told, &search)?;
     options.truth = truths(&args.truth, &sources)?;
     let kind = match &args.kind {
         Some(name) => plot::kind(name)?,
@@ -222,13 +223,20 @@ fn in_runs(file: &str, truths: Vec<(String, f64)>, sources: &[Source]) -> Result
     Ok(found)
 }
 
+/// How the draws of runs are told: with components aligned, and in which units.
+#[derive(Clone, Copy, Default)]
+pub struct Told {
+    pub relabel: bool,
+    pub units: Units,
+}
+
 /// The runs, with components aligned if that is asked for, each with its label: as it is asked for, else its name; where names are the same, its folder, or the whole way
 /// there.
 pub fn sources(
     runs: &[PathBuf],
     labels: &[String],
     groups: &[String],
-    relabel: bool,
+    told: Told,
     search: &SearchPath,
 ) -> Result<Vec<Source>> {
     if labels.len() > runs.len() {
@@ -236,7 +244,11 @@ pub fn sources(
         let message = format!("--label is given {labels} times, and there are {runs} runs");
         return Err(Error::input(message).into());
     }
-    let opened = runs.iter().map(|run| Ok(Source::open(run, search.clone())?)).collect::<Result<Vec<_>>>()?;
+    let open = |run: &PathBuf| -> Result<Source> {
+        let source = Source::open(run, search.clone())?;
+        Ok(if told.units == Units::Data { source.in_units_of_data()? } else { source })
+    };
+    let opened = runs.iter().map(open).collect::<Result<Vec<_>>>()?;
     let names: Vec<String> = opened.iter().map(|s| s.label.clone()).collect();
     let folder = |run: &PathBuf| run.file_name().map(|f| printable(&f.to_string_lossy())).unwrap_or_default();
     let folders: Vec<String> = runs.iter().map(folder).collect();
@@ -257,7 +269,7 @@ pub fn sources(
                 (true, 1) => source.label.clone(),
                 (true, _) => format!("{label}, {}", source.label),
             };
-            let source = if relabel { source.relabelled()? } else { source };
+            let source = if told.relabel { source.relabelled()? } else { source };
             sources.push(source.labelled(label));
         }
     }

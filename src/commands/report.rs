@@ -9,7 +9,7 @@ use npl::error::Error;
 use npl::page::{self, Wanted};
 use npl::store;
 
-use super::plot::sources;
+use super::plot::{Told, sources};
 use super::{note, print, reading};
 use crate::cli::ReportArgs;
 
@@ -24,7 +24,7 @@ pub fn report(args: ReportArgs) -> Result<()> {
         return Err(Error::input(message).into());
     }
     let search = SearchPath::new(args.data_dir.as_deref());
-    let runs = sources(&args.runs, &args.label, &args.group, false, &search)?;
+    let runs = sources(&args.runs, &args.label, &args.group, Told::default(), &search)?;
     let wanted = Wanted { title: args.title, repeat: args.repeat, setting: args.setting };
     let page = page::page(runs, &wanted)?;
     if to_terminal {

@@ -8,6 +8,7 @@ use npl::error::Error;
 use npl::math::{mean, sd};
 use npl::report::{Diagnostics, METRICS, OverRepeats, Report};
 use npl::store;
+use npl::words::setting;
 
 use super::text::{number, percent, render};
 use super::{note, note_warnings, print, reading};
@@ -30,7 +31,7 @@ pub fn table(args: TableArgs) -> Result<()> {
     let for_programs = matches!(args.format, Format::Csv | Format::Json);
     let rows = if for_programs { long(&reports) } else { side_by_side(&reports) };
     let mut out = render(&rows, args.format);
-    let apart = saw_different_rows(&args.runs, &reports);
+    let apart = apart(&args.runs, &reports);
     if !for_programs {
         if reports.iter().any(|r| r.each() > 1 && r.folds.is_none()) {
             out += "\nmean ± sd over repeats (standard error of the mean)\n";
@@ -62,33 +63,15 @@ fn labelled(runs: &[PathBuf], mut reports: Vec<Report>) -> Vec<Report> {
 }
 
 /// Why numbers on test rows cannot be held against each other, if they cannot.
-fn saw_different_rows(runs: &[PathBuf], reports: &[Report]) -> Option<String> {
-    let tested: Vec<usize> =
-        (0..runs.len()).filter(|&i| reports[i].repeats.iter().any(|repeat| repeat.n_test > 0)).collect();
-    let seen = |i: usize| {
-        let drawn = is_drawn(&runs[i]);
-        let repeats = reports[i].repeats.iter().map(|r| (drawn.then_some(r.seed), r.n_train, r.n_test));
-        let files = store::read_manifest(&runs[i]).map(|m| m.inputs).unwrap_or_default();
-        let mut files: Vec<String> = files.into_iter().map(|input| input.sha256).collect();
-        files.sort();
-        (reports[i].folds, repeats.collect::<Vec<_>>(), files)
-    };
-    let first = *tested.first()?;
-    let other = tested.iter().find(|&&i| seen(i) != seen(first))?;
+fn apart(runs: &[PathBuf], reports: &[Report]) -> Option<String> {
+    let seen: Vec<(&Path, &Report)> = runs.iter().map(PathBuf::as_path).zip(reports).collect();
+    let (first, other) = store::saw_different_rows(&seen)?;
     Some(format!(
         "{} and {} saw different splits of the data, or different data: what they score on test rows differs by that, too; \
          `npl compare` compares on the same rows",
         printable(&reports[first].name),
-        printable(&reports[*other].name)
+        printable(&reports[other].name)
     ))
-}
-
-/// Whether the seed of a run decides which rows are test rows.
-fn is_drawn(run: &Path) -> bool {
-    let text = store::file_of(run, store::CONFIG).ok().and_then(|file| std::fs::read_to_string(file).ok());
-    let config: toml::Table = text.and_then(|text| text.parse().ok()).unwrap_or_default();
-    let has = |table: &str, key: &str| config.get(table).and_then(|table| table.get(key)).is_some();
-    has("data", "split") || has("data", "simulate") || has("data", "response") || has("evaluate", "folds")
 }
 
 /// The metric of every setting, and which of them to choose.
@@ -129,12 +112,13 @@ fn along_path(args: &TableArgs, reports: &[Report]) -> Result<()> {
             true => [format!("{:?}", metric.mean), optional(metric.se), optional(metric.mcse)],
             false => [number(metric.mean, 0.1 * error), small(metric.se), small(metric.mcse)],
         };
-        let front = [(t + 1).to_string(), path.values[t].clone()];
+        let value = if for_programs { path.values[t].clone() } else { setting(&path.values[t]) };
+        let front = [(t + 1).to_string(), value];
         rows.push(front.into_iter().chain(numbers).chain([pick.to_owned()]).collect());
     }
     let mut out = render(&rows, args.format);
     if !for_programs {
-        let (key, value) = (printable(&path.parameter), |t: usize| printable(&path.values[t]));
+        let (key, value) = (printable(&path.parameter), |t: usize| printable(&setting(&path.values[t])));
         out += &format!("\nbest {}: {key} = {}\n", tuned.title, value(tuned.best));
         out += &match (tuned.simplest, tuned.simpler) {
             (Some(t), Some(simpler)) => format!(

@@ -11,11 +11,8 @@ use crate::restarts::Adequacy;
 use crate::words::{percent, seconds};
 
 pub fn section(views: &[View]) -> Html {
-    let titles = std::iter::once(String::new()).chain(views.iter().map(|view| match views.len() {
-        1 => "value".to_owned(),
-        _ => view.label().to_owned(),
-    }));
-    let mut table = Table::new(titles);
+    let labels: Vec<&str> = views.iter().map(View::label).collect();
+    let mut table = Table::by_run(&labels, "value");
     draws(views, &mut table);
     searches(views, &mut table);
     chains(views, &mut table);

@@ -7,7 +7,7 @@ use super::run_by_run;
 use super::view::View;
 use crate::experiment::{DataConfig, Experiment, FixedInitConfig, Metric, PriorConfig, SamplerConfig};
 use crate::restarts::StopRule;
-use crate::words::{counted, few, percent};
+use crate::words::{counted, few, percent, setting};
 
 /// Settings that are listed of one table.
 const LISTED: usize = 12;
@@ -44,7 +44,7 @@ fn words(view: &View, experiment: &Experiment) -> Vec<(&'static str, String)> {
     }
     out.push(("Draws", draws(view, experiment)));
     if let Some(path) = &experiment.path {
-        let values: Vec<String> = path.settings().iter().map(|v| v.to_string()).collect();
+        let values: Vec<String> = path.settings().iter().map(|v| setting(&v.to_string())).collect();
         let ends = values.first().zip(values.last());
         let ends = ends.map(|(a, b)| format!(" from {a} to {b}")).unwrap_or_default();
         let settings = counted(values.len(), "setting");
@@ -52,6 +52,10 @@ fn words(view: &View, experiment: &Experiment) -> Vec<(&'static str, String)> {
             "Path",
             format!("{settings} of {}{ends}, with the same weights and starts.", path.parameter),
         ));
+    }
+    if let Some(folds) = view.report().folds {
+        let words = format!("{folds} folds of the rows, each scored by draws given the others.");
+        out.push(("Cross-validation", words));
     }
     out.extend(metrics(experiment).map(|words| ("Evaluated by", words)));
     out

@@ -6,8 +6,10 @@ use super::view::View;
 use crate::error::Result;
 use crate::plot::{self, Options, Scene, Source};
 
-/// In points: wide enough to read on a page, narrow enough for a telephone.
-const WIDTH: f64 = 400.0;
+/// In points: the width of a telephone, so that letters are there as large as they are meant; a page has several beside each other.
+const WIDTH: f64 = 330.0;
+/// Of runs in one picture, where there is room for it.
+const WIDE: f64 = 560.0;
 /// Rows of a forest.
 const ROWS: usize = 30;
 /// Figures that make draws again are left out where that takes longer, in seconds.
@@ -43,7 +45,9 @@ fn wanted(view: &View) -> Vec<Want<'_>> {
     let run = &view.source;
     let options = Options::default();
     let first = plot::default_kind(std::slice::from_ref(run), &options).map_or("marginal", |kind| kind.name);
-    let plain = |kind| Want { kind, run, view, title: None };
+    // A forest is of coefficients, whatever units they are told in; other figures are of the draws as they are.
+    let told = |kind| if kind == "forest" { view.comparable() } else { run };
+    let plain = |kind| Want { kind, run: told(kind), view, title: None };
     let applies = |kind: &str| plot::kind(kind).is_ok_and(|kind| (kind.applies)(run));
     let regression = applies("forest");
     let mut out = vec![plain(first)];
@@ -54,7 +58,7 @@ fn wanted(view: &View) -> Vec<Want<'_>> {
     }
     let joint = run.is_mixture() || run.parameters().len() == 2;
     out.extend((joint && applies("bivariate")).then(|| plain("bivariate")));
-    let others = ["surface", "calibration", "restarts", "lppd"];
+    let others = ["tuning", "surface", "calibration", "restarts", "lppd"];
     out.extend(others.into_iter().filter(|kind| applies(kind)).map(plain));
     out
 }
@@ -68,7 +72,7 @@ fn together(views: &[View]) -> Vec<(&'static str, Html)> {
         .iter()
         .map(|view| match view.aligned {
             Some(_) => Ok(view.source.again()?.relabelled_by_means()?.0),
-            None => view.source.again(),
+            None => view.comparable().again(),
         })
         .collect();
     let Ok(runs) = runs else { return Vec::new() };
@@ -78,10 +82,18 @@ fn together(views: &[View]) -> Vec<(&'static str, Html)> {
     let picture = |name: &'static str| {
         let kind = plot::kind(name).ok().filter(|kind| runs.iter().all(|run| (kind.applies)(run)))?;
         let title = title.clone().filter(|_| name == "marginal");
-        let options =
-            Options { title, width: Some(1.4 * WIDTH), most: most(name), ..options(name, &views[0]) };
-        let scene = plot::draw(kind, &runs, &options).ok()?;
-        Some((name, framed(&scene, &format!("all-{name}-"))))
+        let narrow = Options { title, most: most(name), ..options(name, &views[0]) };
+        let wide = Options { width: Some(WIDE), height: None, ..narrow.clone() };
+        let drawn = |class, options: &Options| {
+            let scene = plot::draw(kind, &runs, options).ok()?;
+            Some(Html::with(
+                "div",
+                &[("class", class)],
+                Html::picture(&scene, &format!("all-{name}-{class}-")),
+            ))
+        };
+        let both = drawn("wide", &wide)?.and(drawn("narrow", &narrow)?);
+        Some((name, Html::tag("figure", both)))
     };
     kinds.into_iter().filter_map(picture).collect()
 }
@@ -93,11 +105,13 @@ fn most(kind: &str) -> Option<usize> {
 fn options(kind: &str, view: &View) -> Options {
     let (repeat, setting) = match view.source.path() {
         // All settings are in them.
-        Some(_) if ["path", "surface"].contains(&kind) => (None, None),
+        Some(_) if ["path", "surface", "tuning"].contains(&kind) => (None, None),
         Some(_) => (None, Some(view.round)),
         None => (Some(view.round), None),
     };
-    Options { repeat, setting, width: Some(WIDTH), ..Options::default() }
+    // What is as wide as it is high stays so.
+    let height = ["bivariate", "calibration"].contains(&kind).then_some(WIDTH);
+    Options { repeat, setting, width: Some(WIDTH), height, ..Options::default() }
 }
 
 fn figure(want: &Want, prefix: &str) -> Html {

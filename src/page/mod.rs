@@ -10,6 +10,7 @@ mod metrics;
 mod parameters;
 mod reproduce;
 mod table;
+mod units;
 mod view;
 
 use html::Html;
@@ -38,8 +39,9 @@ pub fn page(runs: Vec<Source>, wanted: &Wanted) -> Result<String> {
     }
     // Labels of several mixtures are compared only if all of them are put in the same order.
     let align = runs.iter().any(|run| run.is_mixture() && run.relation.exchangeable);
-    let views: Vec<View> =
+    let mut views: Vec<View> =
         runs.into_iter().map(|run| View::open(run, wanted, align)).collect::<Result<_>>()?;
+    units::settle(&mut views);
     let names: Vec<&str> = views.iter().map(View::label).collect();
     let title = wanted.title.clone().unwrap_or_else(|| names.join(", "));
     let sections = [
@@ -130,9 +132,10 @@ fn side_by_side(views: &[View], piece: impl Fn(&View) -> Html) -> Html {
         let inside = piece(view);
         match views.len() {
             1 => inside,
+            _ if inside.is_empty() => inside,
             _ => Html::tag("article", Html::tag("h3", Html::text(view.label())).and(inside)),
         }
     };
     let all: Html = views.iter().map(article).collect();
-    if views.len() == 1 { all } else { Html::with("div", &[("class", "runs")], all) }
+    if views.len() == 1 || all.is_empty() { all } else { Html::with("div", &[("class", "runs")], all) }
 }

@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use super::html::Html;
 use super::side_by_side;
 use super::table::{Cell, Table};
+use super::units;
 use super::view::View;
 use crate::error::Result;
 use crate::path::{self, PathPoint};
 use crate::plot::Source;
 use crate::samples::Summary;
 use crate::store;
-use crate::words::{number, percent};
+use crate::words::{number, percent, setting};
 
 /// Parameters that are listed.
 const LISTED: usize = 300;
@@ -21,7 +22,7 @@ const OF_A_PATH: usize = 5;
 
 pub fn section(views: &[View]) -> Result<Html> {
     let paths = views.iter().any(|view| view.source.path().is_some());
-    let mut out = Html::none();
+    let mut out: Html = units::said(views).into_iter().collect();
     if views.len() > 1 && !paths {
         out.extend([compared(views)?]);
     }
@@ -55,7 +56,8 @@ fn of(view: &View, several: bool) -> Result<Html> {
         let title = "The same without aligning: components in any order";
         return Ok(out.and(Html::folded(title, whole(&view.summaries(&view.source)?, &view.source))));
     }
-    Ok(out.and(whole(&view.summaries(&view.source)?, &view.source)))
+    let source = view.comparable();
+    Ok(out.and(whole(&view.summaries(source)?, source)))
 }
 
 /// What aligning did, and how far to trust it.
@@ -136,7 +138,7 @@ fn whole(summaries: &[Summary], source: &Source) -> Html {
 /// The runs beside each other: mean, sd and 95 % interval.
 fn compared(views: &[View]) -> Result<Html> {
     let all: Vec<Vec<Summary>> =
-        views.iter().map(|view| view.summaries(view.told_apart())).collect::<Result<_>>()?;
+        views.iter().map(|view| view.summaries(view.comparable())).collect::<Result<_>>()?;
     let names = chosen(&all.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let by_name: Vec<HashMap<&str, &Summary>> =
         all.iter().map(|run| run.iter().map(|s| (s.parameter.as_str(), s)).collect()).collect();
@@ -185,7 +187,7 @@ fn along_path(view: &View) -> Result<Html> {
             }
             None => Cell::absent(),
         };
-        let value = Cell::text(report.values[t].clone());
+        let value = Cell::text(setting(&report.values[t]));
         table.row(&(t + 1).to_string(), std::iter::once(value).chain(names.iter().map(cell)).collect());
     }
     let words = format!(

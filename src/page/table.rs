@@ -38,12 +38,14 @@ impl Cell {
         self.shown.is_empty()
     }
 
-    fn html(&self) -> Html {
+    /// With the run that it is of, where a narrow screen has no room for that in a title.
+    fn html(&self, run: Option<&str>) -> Html {
         let inside = Html::text(if self.is_absent() { "–" } else { &self.shown });
-        match self.value {
-            Some(value) => Html::with("td", &[("title", &format!("{value:?}"))], inside),
-            None => Html::tag("td", inside),
-        }
+        let value = self.value.map(|value| format!("{value:?}"));
+        let title = value.as_deref().map(|value| ("title", value));
+        let attributes: Vec<(&str, &str)> =
+            title.into_iter().chain(run.map(|run| ("data-run", run))).collect();
+        Html::with("td", &attributes, inside)
     }
 }
 
@@ -55,6 +57,8 @@ pub struct Table {
     titles: Vec<String>,
     rows: Vec<(Html, Vec<Cell>)>,
     sortable: bool,
+    /// Columns are runs.
+    by_run: bool,
 }
 
 impl Table {
@@ -66,6 +70,12 @@ impl Table {
     /// A table whose columns can be sorted by.
     pub fn sortable(titles: impl IntoIterator<Item = impl Into<String>>) -> Table {
         Table { sortable: true, ..Table::new(titles) }
+    }
+
+    /// A table with a column for each of these runs; of one run, with this title.
+    pub fn by_run(labels: &[&str], title: &str) -> Table {
+        let titles = if labels.len() == 1 { &[title][..] } else { labels };
+        Table { by_run: labels.len() > 1, ..Table::new(std::iter::once(&"").chain(titles).copied()) }
     }
 
     pub fn grouped(self, groups: Vec<(String, usize)>) -> Table {
@@ -104,14 +114,28 @@ impl Table {
         if self.titles.iter().any(|title| !title.is_empty()) {
             head.extend([Html::tag("tr", self.titles.iter().map(heading).collect())]);
         }
+        let width = self.groups.first().map_or(1, |(_, columns)| *columns);
+        let run = |j: usize| match self.groups.is_empty() {
+            true => self.titles.get(j + 1).filter(|_| self.by_run).map(String::as_str),
+            false if j.is_multiple_of(width) => self.groups.get(j / width).map(|(run, _)| run.as_str()),
+            false => None,
+        };
         let row = |(name, cells): &(Html, Vec<Cell>)| {
             let name = Html::with("th", &[("scope", "row")], name.clone());
-            Html::tag("tr", std::iter::once(name).chain(cells.iter().map(Cell::html)).collect())
+            let cells = cells.iter().enumerate().map(|(j, cell)| cell.html(run(j)));
+            Html::tag("tr", std::iter::once(name).chain(cells).collect())
         };
         let body = Html::tag("tbody", self.rows.iter().map(row).collect());
         let class = if self.sortable { "sortable" } else { "plain" };
+        let class = match (self.by_run, self.groups.is_empty(), self.titles.len() - 1) {
+            (_, false, _) => format!("{class} grouped"),
+            (true, _, 2) => format!("{class} by-run two"),
+            (true, _, 3) => format!("{class} by-run three"),
+            (true, ..) => format!("{class} by-run many"),
+            _ => class.to_owned(),
+        };
         let head = if head.is_empty() { head } else { Html::tag("thead", head) };
-        let table = Html::with("table", &[("class", class)], head.and(body));
+        let table = Html::with("table", &[("class", &class)], head.and(body));
         // Who has no pointer scrolls the box by keys: it can be focused.
         let class = if self.sortable { "box long" } else { "box" };
         let boxed = [("class", class), ("tabindex", "0"), ("role", "region"), ("aria-label", "table")];

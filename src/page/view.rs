@@ -13,6 +13,8 @@ pub struct View {
     pub source: Source,
     /// Its draws with their components aligned, where labels mean nothing otherwise, and what that did.
     pub aligned: Option<(Source, Relabelling)>,
+    /// Its draws with coefficients in the units of the data, where those of the runs beside it are in others.
+    pub of_data: Option<Source>,
     pub manifest: Manifest,
     /// `config.toml` as it is written.
     pub config: String,
@@ -38,7 +40,7 @@ impl View {
             false => None,
         };
         let overall = wanted.repeat.is_none();
-        Ok(View { source, aligned, manifest, config, experiment, round, overall })
+        Ok(View { source, aligned, of_data: None, manifest, config, experiment, round, overall })
     }
 
     pub fn report(&self) -> &Report {
@@ -49,9 +51,11 @@ impl View {
         &self.source.label
     }
 
-    /// The draws whose parameters can be told apart: aligned ones where there are such.
-    pub fn told_apart(&self) -> &Source {
-        self.aligned.as_ref().map_or(&self.source, |(source, _)| source)
+    /// The draws whose parameters can be held against those of other runs: aligned ones, or in the units of the data, where
+    /// there are such.
+    pub fn comparable(&self) -> &Source {
+        let aligned = self.aligned.as_ref().map(|(source, _)| source);
+        aligned.or(self.of_data.as_ref()).unwrap_or(&self.source)
     }
 
     /// Numbers of all parameters, of all repeats together or of one.

@@ -15,6 +15,8 @@ pub struct Axis {
     pub ticks: Ticks,
     /// Lines across the picture at the ticks.
     pub grid: bool,
+    /// Of a vertical axis: room for texts between its label and the rectangle, where no curve can reach them.
+    pub headroom: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -30,7 +32,8 @@ pub enum Ticks {
 
 impl Axis {
     pub fn new(label: impl Into<String>, range: (f64, f64)) -> Axis {
-        Axis { label: label.into(), range: widened(range), log: false, ticks: Ticks::Round, grid: false }
+        let range = widened(range);
+        Axis { label: label.into(), range, log: false, ticks: Ticks::Round, grid: false, headroom: 0.0 }
     }
 
     pub fn ticks(self, ticks: Ticks) -> Axis {
@@ -39,6 +42,10 @@ impl Axis {
 
     pub fn grid(self) -> Axis {
         Axis { grid: true, ..self }
+    }
+
+    pub fn headroom(self, headroom: f64) -> Axis {
+        Axis { headroom, ..self }
     }
 
     /// On a logarithmic scale, where all that is shown is above 0.
@@ -74,7 +81,11 @@ impl Axis {
     fn marks(&self, most: usize) -> Vec<(f64, String)> {
         match &self.ticks {
             Ticks::None => Vec::new(),
-            Ticks::Named(names) => names.clone(),
+            Ticks::Named(names) => {
+                // From the first row down, the range of a forest is upside down.
+                let (low, high) = (self.range.0.min(self.range.1), self.range.0.max(self.range.1));
+                names.iter().filter(|(at, _)| (low..=high).contains(at)).cloned().collect()
+            }
             Ticks::Round | Ticks::Whole if self.log => log_ticks(self.range, most),
             Ticks::Round => round_ticks(self.range, most, false),
             Ticks::Whole => round_ticks(self.range, most, true),
@@ -211,6 +222,7 @@ impl Axes {
         } else if !matches!(y.ticks, Ticks::None) {
             rect.top += sheet.air(5.0);
         }
+        rect.top += y.headroom;
         if !x.label.is_empty() {
             rect.bottom -= theme.line(Role::Label);
         }

@@ -86,6 +86,9 @@ pub fn draw(kind: &Kind, runs: &[Source], options: &Options) -> Result<Scene> {
     {
         return Err(Error::input(format!("{flag} has no meaning for a {} figure", kind.name)));
     }
+    if runs.iter().any(Source::is_in_units_of_data) && !kind.uses.split(' ').any(|u| u == "units") {
+        return Err(Error::input(format!("--units has no meaning for a {} figure", kind.name)));
+    }
     check_truth(runs, options)?;
     (kind.draw)(&Request { runs, options })
 }

@@ -9,6 +9,7 @@ use super::theme::{Medium, Theme};
 use crate::config::printable;
 use crate::error::{Error, Result};
 use crate::samples::Kinship;
+use crate::words::setting;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -150,11 +151,16 @@ impl<'a> Request<'a> {
         let subtitle = match self.runs {
             [run] => self.about(run)?,
             runs => {
-                let rounds: Vec<String> =
-                    runs.iter().filter_map(|run| self.which(run).transpose()).collect::<Result<_>>()?;
-                let mut rounds = rounds;
-                rounds.dedup();
-                rounds.join(", ")
+                let rounds: Vec<Option<String>> =
+                    runs.iter().map(|run| self.which(run)).collect::<Result<_>>()?;
+                let alike = rounds.iter().all(|round| *round == rounds[0]);
+                let named = |(run, round): (&Source, &Option<String>)| {
+                    round.as_ref().map(|round| format!("{}: {round}", run.label))
+                };
+                match alike {
+                    true => rounds[0].clone().unwrap_or_default(),
+                    false => runs.iter().zip(&rounds).filter_map(named).collect::<Vec<_>>().join(", "),
+                }
             }
         };
         Ok(Surroundings { title, subtitle, legend: self.legend(), notes: Vec::new() })
@@ -172,7 +178,7 @@ impl<'a> Request<'a> {
         let count = run.rounds();
         Ok(match run.path() {
             Some(path) => {
-                let value = path.values.get(round - 1).map(|v| printable(v)).unwrap_or_default();
+                let value = path.values.get(round - 1).map(|v| printable(&setting(v))).unwrap_or_default();
                 let key = printable(path.parameter.rsplit('.').next().unwrap_or_default());
                 Some(format!("setting {round} of {count} ({key} = {value})"))
             }
@@ -220,6 +226,9 @@ impl<'a> Request<'a> {
             _ => {}
         }
         let mixture = draws.names.iter().any(|n| ["pi", "mu", "sigma2"].iter().any(|h| n.starts_with(h)));
+        if let Some(per) = run.per().filter(|_| draws.names.iter().any(|n| is_coefficient(n))) {
+            notes.push(format!("{name}Coefficients are {per}."));
+        }
         if run.relation.exchangeable && mixture {
             notes.push(format!(
                 "{name}Components stand in any order from draw to draw, so their posteriors are alike."
@@ -233,6 +242,11 @@ impl<'a> Request<'a> {
         }
         notes
     }
+}
+
+/// Whether a parameter is a coefficient of a regression.
+pub fn is_coefficient(name: &str) -> bool {
+    name.starts_with("beta.") || name.starts_with("beta[")
 }
 
 /// The line of the i-th run.

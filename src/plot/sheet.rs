@@ -99,6 +99,7 @@ impl Sheet {
 
     fn legend(&mut self, entries: &[Entry]) {
         if entries.is_empty() {
+            self.body.top += self.air(4.0);
             return;
         }
         let line = self.theme.line(Role::Label);

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use super::kde::Bounds;
 use super::names;
+use super::options::is_coefficient;
 use crate::config::{Document, printable};
 use crate::data::files::SearchPath;
+use crate::data::preparation::Column;
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::math::log_sum_exp;
 use crate::path::PathPoint;
+use crate::predict;
 use crate::report::{PathReport, Report};
 use crate::samples::{Columns, Kinship, LOG_WEIGHT, Relabelling, Relation, Samples, Summary};
 use crate::store;
@@ -64,6 +67,8 @@ pub struct Source {
     pub ambiguous: Option<f64>,
     /// The place of the group that its draws and its report are of, from 0, if they are those of one group alone.
     group: Option<usize>,
+    /// Its coefficients are told in the units of the data.
+    of_data: bool,
     study: Arc<std::sync::OnceLock<std::result::Result<Arc<Study>, String>>>,
 }
 
@@ -78,17 +83,73 @@ impl Source {
         let relation = samples.as_ref().map_or(Relation::INDEPENDENT, |s| store::relation_of(folder, s));
         let label = printable(&report.name);
         let (folder, study) = (folder.to_owned(), Arc::default());
-        Ok(Source { folder, label, report, relation, samples, search, ambiguous: None, group: None, study })
+        let (ambiguous, group, of_data) = (None, None, false);
+        Ok(Source { folder, label, report, relation, samples, search, ambiguous, group, of_data, study })
+    }
+
+    /// The same run, or one group of it, read once more.
+    fn reopened(&self, group: Option<usize>) -> Result<Source> {
+        let whole = Source::open(&self.folder, self.search.clone())?;
+        let again = match group {
+            Some(group) => Source { study: self.study.clone(), ..whole.of_group(group) },
+            None => whole,
+        };
+        if self.of_data { again.in_units_of_data() } else { Ok(again) }
     }
 
     /// The same run, read once more, under the same label.
     pub fn again(&self) -> Result<Source> {
-        let whole = Source::open(&self.folder, self.search.clone())?;
-        let again = match self.group {
-            Some(group) => Source { study: self.study.clone(), ..whole.of_group(group) },
-            None => whole,
+        Ok(self.reopened(self.group)?.labelled(self.label.clone()))
+    }
+
+    /// The run with the coefficients of its regression in the units of its data, intercept included.
+    pub fn in_units_of_data(mut self) -> Result<Source> {
+        if self.path().is_some() {
+            let shown = printable(&self.folder.display().to_string());
+            let why = "--units: the summary of a path is made while it runs, in the units of the model";
+            return Err(Error::input(format!("{shown}: {why}")));
+        }
+        predict::check_units(&self.folder)?;
+        let kept = predict::preparations(&self.folder)?;
+        let preparation = match self.group {
+            Some(group) => kept.of(group).clone(),
+            None => kept.joined(self.report.each()),
         };
-        Ok(again.labelled(self.label.clone()))
+        self.samples()?;
+        let samples = self.samples.take().expect("looked at just now");
+        let (samples, _) = samples.in_units(&preparation, true, false)?;
+        Ok(Source { samples: Some(samples), of_data: true, ..self })
+    }
+
+    /// Whether its coefficients are told in the units of the data.
+    pub fn is_in_units_of_data(&self) -> bool {
+        self.of_data
+    }
+
+    /// How many units of the file are one unit of each column of the model; nothing where the run did not keep it.
+    pub fn scales(&self) -> Option<Vec<(String, f64)>> {
+        let kept = predict::preparations(&self.folder).ok()?;
+        let preparation = kept.of(self.group.unwrap_or(0));
+        let divide = preparation.divide.unwrap_or(1.0);
+        let scale = |column: &Column| {
+            let sd = column.sd.filter(|sd| *sd > 0.0).map_or(1.0, |sd| sd / column.unit);
+            sd * if column.level.is_none() { divide } else { 1.0 }
+        };
+        Some(preparation.columns(0).iter().map(|column| (column.name.clone(), scale(column))).collect())
+    }
+
+    /// What its coefficients are effects of, where that has to be said.
+    pub fn per(&self) -> Option<&'static str> {
+        if self.of_data {
+            return Some("per unit of the data");
+        }
+        let kept = predict::preparations(&self.folder).ok()?;
+        let columns = kept.of(self.group.unwrap_or(0)).columns(0);
+        match columns.iter().filter(|column| column.sd.is_some()).count() {
+            0 => None,
+            n if n == columns.len() => Some("per standard deviation of the column"),
+            _ => Some("per standard deviation of the column, those of levels as they are"),
+        }
     }
 
     /// One of its groups, from 0, as a run of its own, under the name of the group.
@@ -106,11 +167,10 @@ impl Source {
 
     /// These of its groups, each as a run of its own; itself, if it has none.
     pub fn groups(self, places: &[usize]) -> Result<Vec<Source>> {
-        let again = |&group: &usize| {
-            let whole = Source::open(&self.folder, self.search.clone())?;
-            Ok(Source { study: self.study.clone(), ..whole.of_group(group) })
-        };
-        if self.report.groups.is_empty() { Ok(vec![self]) } else { places.iter().map(again).collect() }
+        if self.report.groups.is_empty() {
+            return Ok(vec![self]);
+        }
+        places.iter().map(|&group| self.reopened(Some(group))).collect()
     }
 
     /// Whether it is one group of a run that has several.
@@ -175,11 +235,7 @@ impl Source {
 
     /// Parameters that are regression coefficients.
     pub fn coefficients(&self) -> Vec<String> {
-        self.parameters()
-            .iter()
-            .filter(|n| n.starts_with("beta.") || n.starts_with("beta["))
-            .cloned()
-            .collect()
+        self.parameters().iter().filter(|name| is_coefficient(name)).cloned().collect()
     }
 
     /// These parameters of the draws of a round, counted from 1.

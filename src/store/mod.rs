@@ -9,6 +9,7 @@ pub mod faulty;
 mod folder;
 mod manifest;
 mod parts;
+mod seen;
 
 pub use atomic::{AtomicFile, write_file};
 pub use copy::{refuse_output, relabelled, write_draws};
@@ -20,6 +21,7 @@ pub use manifest::{
     samples_of, utc,
 };
 pub use parts::{Identity, Part, PartWriter, Record, Shard, ranges, record, seal, sealed, shards};
+pub use seen::saw_different_rows;
 
 use crate::samples::Format;
 

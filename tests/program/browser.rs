@@ -142,8 +142,18 @@ fn listen(out: ChildStdout) -> Receiver<Value> {
 const BEYOND: &str = "Array.from(document.querySelectorAll('body *')).filter(e => !e.closest('svg, .box, pre') && \
      e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))";
 
-const FIGURES: &str = "Array.from(document.querySelectorAll('svg')).map(s => { const r = s.getBoundingClientRect(); return \
-     Math.min(r.width, r.height) })";
+const FIGURES: &str = "Array.from(document.querySelectorAll('svg')).filter(s => s.checkVisibility()).map(s => { const r = \
+     s.getBoundingClientRect(); return Math.min(r.width, r.height) })";
+
+/// Pixels of the smallest letters of figures.
+const LETTERS: &str = "Math.min(...Array.from(document.querySelectorAll('svg')).filter(s => s.checkVisibility()).flatMap(s => \
+     Array.from(s.querySelectorAll('text')).map(t => parseFloat(getComputedStyle(t).fontSize) * \
+     s.getBoundingClientRect().width / s.viewBox.baseVal.width)))";
+
+/// Numbers of tables that have a column for each run which are out of sight.
+const UNSEEN: &str = "Array.from(document.querySelectorAll('.by-run td, .grouped td')).filter(td => { \
+     const range = document.createRange(); range.selectNodeContents(td); return range.getBoundingClientRect().right > innerWidth \
+     }).map(td => td.textContent)";
 
 #[test]
 fn pages_load_fit_and_are_silent() {
@@ -168,6 +178,9 @@ fn pages_load_fit_and_are_silent() {
             let sizes = browser.value(&tab, FIGURES);
             let sizes: Vec<f64> = sizes.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
             assert!(sizes.len() >= figures && sizes.iter().all(|s| *s > 120.0), "{case}: {sizes:?}");
+            let letters = browser.value(&tab, LETTERS).as_f64().unwrap();
+            assert!(letters >= 8.5, "{case}: letters of {letters} pixels");
+            assert_eq!(browser.value(&tab, UNSEEN), json!([]), "{case}");
             assert_eq!(browser.complaints(), Vec::<String>::new(), "{case}");
         }
     }

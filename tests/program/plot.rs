@@ -45,6 +45,31 @@ B = 40
 R = 2
 "#;
 
+/// Coefficients that are 0 in many draws, of columns that were brought to other units.
+const LASSO: &str = r#"
+name = "lasso"
+seed = 5
+[data]
+train = "d.csv"
+target = "y"
+standardise = "all"
+split = { test = 0.3 }
+[model.logistic]
+penalty = "lasso"
+gamma = 0.04
+[sampler]
+B = 60
+"#;
+
+const TUNING: &str = r#"
+[evaluate]
+folds = 3
+[path]
+parameter = "model.logistic.gamma"
+geometric = { first = 0.003, ratio = 2.3, count = 4 }
+keep = ["beta.plain"]
+"#;
+
 const NORMAL: &str = r#"
 name = "normal"
 seed = 1
@@ -91,17 +116,80 @@ fn place() -> &'static Place {
         place.ok(&["run", "constant.toml", "--out", "constant"]);
         place.ok(&["run", "mix.toml", "--set", "model.gmm.K=12", "--set", "sampler.B=15", "--out", "twelve"]);
         place.ok(&["run", "mix.toml", "--set", "method=nuts", "--set", "sampler.B=80", "--out", "chains"]);
+        place.write("lasso.toml", LASSO);
+        for (name, gamma) in [("lasso", "0.04"), ("looser", "0.02"), ("sharper", "0.1")] {
+            place.ok(&["run", "lasso.toml", "--set", &format!("model.logistic.gamma={gamma}"), "--out", name]);
+        }
+        place.write("tuned.toml", format!("{LASSO}{TUNING}").replace("split = { test = 0.3 }\n", ""));
+        place.ok(&["run", "tuned.toml", "--out", "tuned"]);
         place
     })
 }
 
 fn runs() -> Vec<&'static str> {
-    vec!["mix", "logit", "normal", "path", "weighted", "two", "constant", "twelve", "chains"]
+    vec![
+        "mix", "logit", "normal", "path", "weighted", "two", "constant", "twelve", "chains", "lasso", "tuned",
+    ]
 }
 
 fn source(name: &str) -> Source {
     let place = place();
     Source::open(&place.path(name), SearchPath(vec![place.path("")])).unwrap()
+}
+
+/// Whether a line of this width passes through a rectangle.
+fn crosses(room: &Rect, a: (f64, f64), b: (f64, f64), width: f64) -> bool {
+    let (left, right) = (room.left - 0.5 * width, room.right + 0.5 * width);
+    let (top, bottom) = (room.top - 0.5 * width, room.bottom + 0.5 * width);
+    // The part of the line that is between both pairs of sides (Liang and Barsky 1984).
+    let (mut from, mut to) = (0.0_f64, 1.0_f64);
+    let sides = [(b.0 - a.0, left - a.0, right - a.0), (b.1 - a.1, top - a.1, bottom - a.1)];
+    for (step, low, high) in sides {
+        if step == 0.0 {
+            if low > 0.0 || high < 0.0 {
+                return false;
+            }
+        } else {
+            let (s, t) = (low / step, high / step);
+            (from, to) = (from.max(s.min(t)), to.min(s.max(t)));
+        }
+    }
+    from < to
+}
+
+/// Texts that lie on a line, a dot or an area of the data.
+fn covered(scene: &Scene, theme: &Theme) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for text in scene.texts() {
+        let room = theme.box_of(text);
+        // Above the tallest letter and below the line of writing is air.
+        let (air, deep) = (0.2 * text.size, 0.22 * text.size);
+        let room = match text.upright {
+            false => Rect::new(room.left, room.top + air, room.right, room.bottom - deep),
+            true => Rect::new(room.left + air, room.top, room.right - deep, room.bottom),
+        };
+        let lies_on = |item: &plot::Item| match &item.shape {
+            Shape::Line { points, stroke } => points.windows(2).any(|pair| {
+                let inside = item.clip.is_none_or(|clip| clip.overlaps(&room, 0.0));
+                inside && crosses(&room, pair[0], pair[1], stroke.width)
+            }),
+            Shape::Circle { centre: (x, y), radius, .. } => {
+                Rect::new(x - radius, y - radius, x + radius, y + radius).overlaps(&room, 0.0)
+            }
+            Shape::Polygon { points, .. } => {
+                points.iter().any(|(x, y)| Rect::new(*x, *y, *x, *y).overlaps(&room, 0.0))
+            }
+            // Numbers of pairs stand on their own field.
+            Shape::Image { rect, .. } => {
+                rect.overlaps(&room, 0.0) && item.clip.is_none_or(|c| c.overlaps(&room, 0.0))
+            }
+            Shape::Box { .. } | Shape::Text(_) => false,
+        };
+        if let Some(item) = scene.items.iter().find(|item| lies_on(item)) {
+            wrong.push(format!("{:?} lies on {:?}", text.text, format!("{:?}", item.shape).get(..90)));
+        }
+    }
+    wrong
 }
 
 /// Texts that lie on another or are cut off.
@@ -137,9 +225,9 @@ fn every_kind_draws_legible_pictures_of_all_runs_it_is_for() {
                     Ok(scene) => {
                         let theme = Theme { width: scene.width, height: scene.height, medium };
                         assert!(scene.texts().count() > 0, "{case}");
-                        wrong.extend(
-                            illegible(&scene, &theme).into_iter().map(|what| format!("{case}: {what}")),
-                        );
+                        let under = if medium == Medium::Page { covered(&scene, &theme) } else { Vec::new() };
+                        let what = illegible(&scene, &theme).into_iter().chain(under);
+                        wrong.extend(what.map(|what| format!("{case}: {what}")));
                         drawn += 1;
                     }
                     Err(error) => {
@@ -152,6 +240,88 @@ fn every_kind_draws_legible_pictures_of_all_runs_it_is_for() {
         assert!(drawn > 0, "no run shows a {}", kind.name);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Several runs in one picture leave as much room for words.
+#[test]
+fn pictures_of_several_runs_are_legible() {
+    let runs: Vec<Source> =
+        ["lasso", "looser", "sharper"].iter().map(|name| source(name).labelled(*name)).collect();
+    let mut wrong: Vec<String> = Vec::new();
+    for kind in KINDS.iter().filter(|kind| kind.overlays && (kind.applies)(&runs[0])) {
+        let names = if kind.name == "bivariate" { vec!["beta.plain", "intercept"] } else { Vec::new() };
+        let parameters: Vec<String> = names.into_iter().map(String::from).collect();
+        for (width, truth) in [(None, Vec::new()), (Some(330.0), vec![("beta.plain".to_owned(), 0.5)])] {
+            let truth = if kind.name == "calibration" { Vec::new() } else { truth };
+            let options = Options { width, truth, parameters: parameters.clone(), ..Options::default() };
+            for count in 1..=runs.len() {
+                let scene = plot::draw(kind, &runs[..count], &options).unwrap();
+                let theme = Theme::page(scene.width, scene.height);
+                let what = illegible(&scene, &theme).into_iter().chain(covered(&scene, &theme));
+                wrong.extend(what.map(|what| format!("{} of {count}, {width:?}: {what}", kind.name)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // The shares of spikes are written.
+    let options = Options { parameters: vec!["beta.plain".into()], ..Options::default() };
+    let svg = |count: usize| {
+        plot::svg(&plot::draw(plot::kind("marginal").unwrap(), &runs[..count], &options).unwrap())
+    };
+    assert_eq!([svg(1), svg(3)].map(|svg| svg.matches(" % at 0<").count()), [1, 3]);
+}
+
+/// Coefficients in units of the data are those that `summary --units data` tells.
+#[test]
+fn coefficients_can_be_drawn_in_units_of_the_data() {
+    let place = place();
+    let told = source("lasso").in_units_of_data().unwrap();
+    let summaries = told.summaries(1).unwrap();
+    let text = place.ok(&["summary", "lasso", "--units", "data", "--format", "csv"]).stdout;
+    let mut rows = 0;
+    for line in csv::Reader::from_reader(text.as_bytes()).records().map(Result::unwrap) {
+        let Some(of) = summaries.iter().find(|s| s.parameter == line[0]) else { continue };
+        let mean: f64 = line[1].parse().unwrap();
+        assert!((of.mean - mean).abs() <= 1e-12 * mean.abs(), "{line:?}: {}", of.mean);
+        rows += 1;
+    }
+    assert_eq!(rows, 6, "{text}");
+    let plain = source("lasso").summaries(1).unwrap();
+    assert!(plain.iter().zip(&summaries).any(|(a, b)| (a.mean - b.mean).abs() > 0.1 * b.mean.abs()));
+    let out = |units: &str, kind: &str| {
+        place.ok(&["plot", "lasso", "--units", units, "--kind", kind, "--out", "u.svg"]);
+        place.read("u.svg")
+    };
+    assert!(out("data", "forest").contains("β per unit of the data"));
+    assert!(out("model", "forest").contains("β per standard deviation of the column"));
+    assert!(out("data", "marginal").contains("Coefficients are per unit of the data."));
+    // It is one and the same run, also when it is read again.
+    assert!(told.again().unwrap().is_in_units_of_data());
+    for (run, kind, says) in [
+        ("lasso", "calibration", "--units has no meaning for a calibration figure"),
+        ("tuned", "path", "a path is made while it runs"),
+        ("mix", "marginal", "its parameters are not the coefficients of its columns"),
+    ] {
+        let ended = place.npl(&["plot", run, "--units", "data", "--kind", kind, "--out", "x.svg"]);
+        assert!(ended.code == Some(2) && ended.stderr.contains(says), "{run}: {}", ended.stderr);
+    }
+    let ended = place.npl(&["plot", "lasso", "--units", "dat", "--out", "x.svg"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("model, data"), "{}", ended.stderr);
+}
+
+/// The numbers of restarts that were looked at are those at the axis.
+#[test]
+fn the_axis_of_restarts_has_their_numbers() {
+    let run = source("mix");
+    let restarts: Vec<String> =
+        run.report.repeats[0].by_restarts.iter().map(|b| b.restarts.to_string()).collect();
+    let draw = |x_limits| {
+        let options = Options { x_limits, ..Options::default() };
+        let scene = plot::draw(plot::kind("lppd").unwrap(), &[source("mix")], &options).unwrap();
+        scene.texts().map(|text| text.text.clone()).collect::<Vec<_>>()
+    };
+    assert!(restarts.len() > 2 && restarts.iter().all(|r| draw(None).contains(r)), "{restarts:?}");
+    assert!(!draw(Some((1.5, 9.0))).contains(&"1".to_owned()));
 }
 
 #[test]

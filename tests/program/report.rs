@@ -261,6 +261,65 @@ fn several_runs_stand_side_by_side() {
     assert_well_formed(&page(&["path", "mix"]), "a path and a mixture");
 }
 
+/// A run whose figures are all in a picture with others has no card of its own that would be empty.
+#[test]
+fn no_card_is_empty() {
+    for runs in [&["mix", "weighted", "advi", "chains"][..], &["logit", "failing", "mean"]] {
+        let page = page(runs);
+        assert!(!page.contains("</h3></article>"), "{runs:?}");
+        // Each picture of several runs is there for a wide screen and for a narrow one.
+        let of = |class: &str| page.matches(&format!("<div class=\"{class}\"><svg")).count();
+        assert_eq!(of("wide"), of("narrow"), "{runs:?}");
+    }
+}
+
+#[test]
+fn coefficients_side_by_side_are_in_the_same_units() {
+    let place = Place::new();
+    let row = |i: u32| format!("{},{},{}\n", i * 13 % 29 * 100, i % 7, u32::from(i * 5 % 11 > 4));
+    place.write("d.csv", "a,b,y\n".to_owned() + &(0..80).map(row).collect::<String>());
+    let config = "name = \"n\"\nseed = 1\n[data]\ntrain = \"d.csv\"\ntarget = \"y\"\nsplit = { test = 0.2 }\n[model.logistic]\npenalty = \"ridge\"\ngamma = 0.001\n[sampler]\nB = 40\n";
+    place.write("n.toml", config);
+    for (name, set) in [("plain", "none"), ("scaled", "all"), ("again", "all")] {
+        let set = [format!("name={name}"), format!("data.standardise={set}")];
+        place.ok(&["run", "n.toml", "--set", &set[0], "--set", &set[1], "--out", name]);
+    }
+    place.ok(&["run", "n.toml", "--set", "data.standardise=all", "--set", "seed=9", "--out", "other"]);
+    let page = |runs: &[&str]| place.ok(&[&["report", "--out", "-"], runs].concat()).stdout;
+    let both = page(&["plain", "scaled"]);
+    assert!(both.contains("all coefficients are told in the units of the data"));
+    assert!(both.contains("β per unit of the data"), "the figure says so too");
+    let text = place.ok(&["summary", "scaled", "--units", "data", "--format", "csv"]).stdout;
+    cells(&text)[1..].iter().for_each(|line| assert!(has(&both, line[1]), "{line:?}"));
+    assert!(!both.contains("different splits"));
+    let alike = page(&["scaled", "again"]);
+    assert!(
+        alike.contains("Coefficients are per standard deviation of the column.")
+            && !alike.contains("units of the data,")
+    );
+    assert!(page(&["scaled", "other"]).contains("scaled and n saw different splits of the data"));
+}
+
+#[test]
+fn a_tuned_path_says_which_setting_is_best() {
+    let place = Place::new();
+    let row = |i: u32| format!("{},{},{}\n", i * 13 % 29, i % 7, u32::from(i * 13 % 29 + i % 5 > 15));
+    place.write("d.csv", "a,b,y\n".to_owned() + &(0..60).map(row).collect::<String>());
+    place.write("t.toml", "name = \"t\"\nseed = 1\n[data]\ntrain = \"d.csv\"\ntarget = \"y\"\n[model.logistic]\npenalty = \"ridge\"\ngamma = 0.1\n[evaluate]\nfolds = 3\n[path]\nparameter = \"model.logistic.gamma\"\ngeometric = { first = 0.001, ratio = 2.3, count = 5 }\n[sampler]\nB = 20\n");
+    place.ok(&["run", "t.toml", "--out", "t"]);
+    let page = place.ok(&["report", "t", "--out", "-"]).stdout;
+    assert_well_formed(&page, "tuned");
+    assert!(page.contains("LPPD along the path"), "the figure");
+    assert!(page.contains("Fold by fold, setting by setting") && page.contains(">3, 5</th>"));
+    // 0.001 x 2.3 x 2.3 in floating point has digits that nobody wrote.
+    assert!(page.contains("0.00529") && !page.contains("0.005289"));
+    let table = place.ok(&["table", "t", "--path"]).stdout;
+    let best = |text: &str| {
+        text.lines().find(|l| l.starts_with("best LPPD: ")).map(|l| l["best LPPD: ".len()..].to_owned())
+    };
+    assert!(page.contains(&format!("Best LPPD: {}.", best(&table).unwrap())), "{table}");
+}
+
 #[test]
 fn exchangeable_components_are_aligned_and_the_page_says_so() {
     let page = page(&["mix"]);

@@ -16,7 +16,7 @@ pub const KIND: Kind = Kind {
     name: "bivariate",
     about: "joint density of two parameters: contours and draws; several runs in one picture",
     overlays: true,
-    uses: "round parameters truth xlim ylim",
+    uses: "units round parameters truth xlim ylim",
     applies: |run: &Source| run.parameters().len() > 1 && run.path().is_none(),
     draw,
 };

@@ -16,7 +16,7 @@ pub const KIND: Kind = Kind {
     name: "forest",
     about: "medians with 80 % and 95 % intervals: the default for a regression",
     overlays: true,
-    uses: "round parameters truth top xlim",
+    uses: "units round parameters truth top xlim",
     applies: |run: &Source| run.coefficients().len() > 1 && run.path().is_none(),
     draw,
 };
@@ -38,7 +38,10 @@ fn draw(request: &Request) -> Result<Scene> {
     let mut sheet = Sheet::new(&request.theme(468.0, 120.0 + per_row * rows.len() as f64), &around);
     let name = |name: &String| if coefficients { names::covariate(name) } else { names::label(name) };
     let names = rows.iter().enumerate().map(|(i, n)| (i as f64, name(n))).collect();
-    let x = Axis::new(if coefficients { "β" } else { "" }, airy((low, high), 0.03)).grid();
+    let pers: Vec<Option<&str>> = request.runs.iter().map(Source::per).collect();
+    let per = pers[0].filter(|_| coefficients && pers.iter().all(|per| *per == pers[0]));
+    let label = per.map_or("β".to_owned(), |per| format!("β {per}"));
+    let x = Axis::new(if coefficients { label } else { String::new() }, airy((low, high), 0.03)).grid();
     let x = x.limits(request.options.x_limits);
     // From the first row down.
     let range = (rows.len() as f64 - 0.4, -0.6);
@@ -88,6 +91,14 @@ fn surroundings(
         around.legend.splice(0..0, [apart, Entry::new(Mark::Line(Stroke::new(PALE, 2.5)), "with 0")]);
     }
     around.notes.extend(note);
+    let pers: Vec<Option<&str>> = request.runs.iter().map(Source::per).collect();
+    if are_coefficients(rows) && pers.iter().any(|per| *per != pers[0]) {
+        let told = |per: &Option<&'static str>| per.unwrap_or("in the units that the file has");
+        let lines = request.runs.iter().zip(&pers);
+        around
+            .notes
+            .extend(lines.map(|(run, per)| format!("{}: coefficients are {}.", run.label, told(per))));
+    }
     for (run, round) in request.runs.iter().zip(rounds) {
         let lost = run.report.repeats.get(round - 1).map_or(0, |r| lost(&r.diagnostics.status));
         if lost > 0 {

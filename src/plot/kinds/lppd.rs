@@ -4,7 +4,7 @@ use super::Kind;
 use crate::config::printable;
 use crate::error::{Error, Result};
 use crate::evaluate::ByRestarts;
-use crate::plot::axes::{Axes, Axis, airy, range_of};
+use crate::plot::axes::{Axes, Axis, Ticks, airy, range_of};
 use crate::plot::canvas::{Scene, Shape, Stroke};
 use crate::plot::options::{Request, run_stroke};
 use crate::plot::sheet::Sheet;
@@ -30,7 +30,13 @@ fn draw(request: &Request) -> Result<Scene> {
     let points = || lines.iter().copied().flatten();
     let error = |b: &ByRestarts| if b.lppd.mcse.is_finite() { 2.0 * b.lppd.mcse } else { 0.0 };
     let (low, high) = range_of(points().map(|b| b.restarts as f64));
+    // The numbers that were looked at, and no others.
+    let mut restarts: Vec<usize> = points().map(|b| b.restarts).collect();
+    restarts.sort_unstable();
+    restarts.dedup();
+    let ticks = restarts.into_iter().map(|r| (r as f64, r.to_string())).collect();
     let x = Axis::new("restarts R", (low / 1.12, high * 1.12)).log(true).limits(request.options.x_limits);
+    let x = x.ticks(Ticks::Named(ticks));
     let levels = points().flat_map(|b| [b.lppd.value - error(b), b.lppd.value + error(b)]);
     let y = Axis::new("mean LPPD", airy(range_of(levels), 0.06)).grid().limits(request.options.y_limits);
     let body = sheet.body;

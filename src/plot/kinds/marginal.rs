@@ -7,16 +7,16 @@ use crate::plot::canvas::{Anchor, Paint, Point, Rect, Scene, Shape, Stroke};
 use crate::plot::kde::{Density, Spike};
 use crate::plot::names;
 use crate::plot::options::{Request, run_stroke, truth_stroke};
-use crate::plot::palette::{Colour, GREY, INK};
+use crate::plot::palette::{Colour, GREY, INK, blend};
 use crate::plot::sheet::{Entry, Mark, Sheet};
 use crate::plot::source::{Draws, Source};
-use crate::plot::theme::Role;
+use crate::plot::theme::{Role, Theme};
 
 pub const KIND: Kind = Kind {
     name: "marginal",
     about: "densities of one or more parameters; several runs in one panel",
     overlays: true,
-    uses: "round parameters normal log truth top xlim ylim",
+    uses: "units round parameters normal log truth top xlim ylim",
     applies: |run: &Source| !run.parameters().is_empty() && run.path().is_none(),
     draw,
 };
@@ -31,8 +31,10 @@ const THIN: f64 = 8.0;
 const RUG: f64 = 9.0;
 /// Draws that are so few that they are shown one by one below their density.
 const FEW: usize = 20;
-/// Spikes that have their share written beside them.
+/// Spikes of a panel that have their shares written above them.
 const WRITTEN: usize = 3;
+/// From one such share to the next.
+const BETWEEN: f64 = 8.0;
 
 fn draw(request: &Request) -> Result<Scene> {
     let (names, note) = parameters(request)?;
@@ -63,8 +65,10 @@ fn draw(request: &Request) -> Result<Scene> {
     let height = if one { 312.0 } else { 110.0 + 96.0 * rows as f64 };
     let mut sheet = Sheet::new(&request.theme(468.0, height), &around);
     let places = sheet.panels(rows, columns);
+    let lines = panels.iter().zip(&places).map(|(panel, place)| panel.lines(&sheet.theme, request, place));
+    let lines = lines.max().unwrap_or(0);
     for (panel, place) in panels.iter().zip(places) {
-        panel.draw(&mut sheet, request, place, one);
+        panel.draw(&mut sheet, request, place, one, lines);
     }
     Ok(sheet.scene)
 }
@@ -129,6 +133,13 @@ fn beyond(panels: &[Panel]) -> Option<String> {
         .then(|| format!("Up to {} % of the draws lie far outside and are not shown.", short(100.0 * share)))
 }
 
+/// What is written of a value that many draws share.
+struct Share {
+    at: f64,
+    text: String,
+    colour: Colour,
+}
+
 /// One parameter of every run that has it.
 struct Panel {
     name: String,
@@ -162,10 +173,76 @@ impl Panel {
         if flat || request.truth(&self.name).is_some() { airy((low, high), 0.08) } else { (low, high) }
     }
 
-    fn draw(&self, sheet: &mut Sheet, request: &Request, place: Rect, alone: bool) {
+    /// The range that is seen.
+    fn seen(&self, request: &Request) -> (f64, f64) {
+        request.options.x_limits.unwrap_or_else(|| self.x_range(request))
+    }
+
+    /// Values that many draws share, with their shares in words; none if they are too many to be read.
+    fn shares(&self, request: &Request) -> Vec<Share> {
+        let (low, high) = self.seen(request);
+        let of_run = |(i, density): &(usize, Density)| -> Vec<Share> {
+            let all = density.spikes.len() == 1 && density.values.is_empty();
+            let share = |spike: &Spike| match all {
+                true => "all draws".to_owned(),
+                false => format!("{} %", short(100.0 * spike.mass)),
+            };
+            let colour = match self.densities.len() {
+                1 => GREY,
+                _ => blend(run_stroke(*i).paint.colour, INK, 0.4),
+            };
+            let shown = density.spikes.iter().filter(|spike| (low..=high).contains(&spike.at));
+            let text = |spike: &Spike| format!("{} at {}", share(spike), short(spike.at));
+            shown.map(|spike| Share { at: spike.at, text: text(spike), colour }).collect()
+        };
+        let all: Vec<Share> = self.densities.iter().flat_map(of_run).collect();
+        if all.len() > WRITTEN { Vec::new() } else { all }
+    }
+
+    /// Lines that the shares of spikes take above the panel: one if they fit beside each other.
+    fn lines(&self, theme: &Theme, request: &Request, place: &Rect) -> usize {
+        let shares = self.shares(request);
+        let width: f64 = shares.iter().map(|share| theme.width_of(&share.text, Role::Tick) + BETWEEN).sum();
+        if width > place.width() { shares.len() } else { shares.len().min(1) }
+    }
+
+    /// The shares of spikes, each above its own, in lines between the label of the panel and the panel, where no curve is.
+    fn write_shares(&self, sheet: &mut Sheet, request: &Request, place: Rect, axes: &Axes) {
+        let (theme, mut shares) = (sheet.theme, self.shares(request));
+        let line = theme.line(Role::Tick);
+        let lines = self.lines(&theme, request, &place);
+        if lines == 1 {
+            shares.sort_by(|a, b| a.at.total_cmp(&b.at));
+        }
+        let width = |share: &Share| theme.width_of(&share.text, Role::Tick);
+        let mut left = place.left;
+        for (i, share) in shares.iter().enumerate() {
+            let row = if lines == 1 { 0 } else { i };
+            // Room for those that come after it on its line.
+            let after: f64 = match lines {
+                1 => shares[i + 1..].iter().map(|share| width(share) + BETWEEN).sum(),
+                _ => 0.0,
+            };
+            let most = place.right - after - width(share);
+            let x = (axes.px(share.at) - 0.5 * width(share)).min(most).max(left);
+            let y = axes.rect.top - line * (lines - row) as f64 + theme.ascent(Role::Tick) - sheet.air(2.0);
+            sheet.write(
+                &theme.fit(&share.text, Role::Tick, place.right - x),
+                Role::Tick,
+                (x, y),
+                Anchor::Start,
+                share.colour,
+            );
+            if lines == 1 {
+                left = x + width(share) + BETWEEN;
+            }
+        }
+    }
+
+    fn draw(&self, sheet: &mut Sheet, request: &Request, place: Rect, alone: bool, lines: usize) {
         let label = names::label(&self.name);
         let normal_peak = request.options.normal.map_or(0.0, |(_, s)| 0.398_942_28 / s);
-        let range = request.options.x_limits.unwrap_or_else(|| self.x_range(request));
+        let range = self.seen(request);
         let heights = self.densities.iter().map(|(_, d)| useful_height(d, range));
         let peak = heights.fold(normal_peak, f64::max);
         let top = if peak > 0.0 { 1.08 * peak } else { 1.0 };
@@ -174,6 +251,7 @@ impl Panel {
         let bare = !alone || peak <= 0.0;
         let y = Axis::new(if alone { "density".to_owned() } else { label }, (0.0, top));
         let y = y.ticks(if bare { Ticks::None } else { Ticks::Round }).limits(request.options.y_limits);
+        let y = y.headroom(lines as f64 * sheet.theme.line(Role::Tick));
         let axes = Axes::new(sheet, place, x, y);
         for (i, density) in &self.densities {
             fill(sheet, &axes, density, run_stroke(*i).paint.colour, self.densities.len());
@@ -181,10 +259,12 @@ impl Panel {
         for (i, values) in &self.few {
             rug(sheet, &axes, values, run_stroke(*i).paint.colour);
         }
+        let scale = stem_scale(self.densities.iter().map(|(_, density)| density));
         for (i, density) in &self.densities {
             curve(sheet, &axes, density, run_stroke(*i));
-            spikes(sheet, &axes, density, run_stroke(*i).paint.colour);
+            stems(sheet, &axes, density, scale, run_stroke(*i).paint.colour);
         }
+        self.write_shares(sheet, request, place, &axes);
         if let Some((mean, sd)) = request.options.normal {
             let (low, high) = axes.x_range();
             let density = |x: f64| libm::exp(crate::math::log_normal_density(x, mean, sd));
@@ -254,56 +334,19 @@ pub fn curve(sheet: &mut Sheet, axes: &Axes, density: &Density, stroke: Stroke) 
     axes.curve(sheet, &points, stroke);
 }
 
-/// A stem for each value that many draws share, as high as its share among the spikes; and where their tips are.
-pub fn stems(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour) -> Vec<(Spike, Point)> {
-    let largest = density.spikes.iter().map(|s| s.mass).fold(0.0, f64::max);
-    let room = axes.rect.height() - sheet.theme.line(Role::Tick);
+/// The share that reaches to the top: all draws; of values that can be no others, the largest share.
+pub fn stem_scale<'a>(densities: impl Iterator<Item = &'a Density> + Clone) -> f64 {
+    let largest = densities.clone().flat_map(|d| &d.spikes).map(|spike| spike.mass).fold(0.0, f64::max);
+    if densities.clone().all(|d| d.values.is_empty()) { largest } else { 1.0 }
+}
+
+/// A stem for each value that many draws share, as high as its share of `scale`.
+pub fn stems(sheet: &mut Sheet, axes: &Axes, density: &Density, scale: f64, colour: Colour) {
     let (low, high) = axes.x_range();
-    let mut tips = Vec::new();
     for spike in density.spikes.iter().filter(|s| (low..=high).contains(&s.at)) {
         let x = axes.px(spike.at);
-        let tip = (x, axes.rect.bottom - 0.92 * room * spike.mass / largest);
+        let tip = (x, axes.rect.bottom - 0.94 * axes.rect.height() * spike.mass / scale);
         sheet.scene.line((x, axes.rect.bottom), tip, Stroke::new(colour, 1.8));
         sheet.scene.add(Shape::Circle { centre: tip, radius: 2.6, fill: Some(colour.into()), stroke: None });
-        tips.push((*spike, tip));
-    }
-    tips
-}
-
-/// Stems with their shares, if they are few.
-fn spikes(sheet: &mut Sheet, axes: &Axes, density: &Density, colour: Colour) {
-    let tips = stems(sheet, axes, density, colour);
-    // Beside a stem that hardly leaves the axis a text would lie on it.
-    let clear = axes.rect.bottom - sheet.theme.line(Role::Tick);
-    for (spike, tip) in tips.into_iter().filter(|(_, tip)| density.spikes.len() <= WRITTEN && tip.1 < clear) {
-        let alone = density.spikes.len() == 1 && density.values.is_empty();
-        let share = if alone { "all draws".to_owned() } else { format!("{} %", short(100.0 * spike.mass)) };
-        beside(sheet, axes, tip, &format!("{share} at {}", short(spike.at)));
-    }
-}
-
-/// A text right of a place, or left of it where there is no room.
-fn beside(sheet: &mut Sheet, axes: &Axes, (x, y): Point, text: &str) {
-    let width = sheet.theme.width_of(text, Role::Tick);
-    let y = y + 0.3 * sheet.theme.size(Role::Tick);
-    let (at, anchor) = match x + 6.0 + width <= axes.rect.right {
-        true => ((x + 6.0, y), Anchor::Start),
-        false => ((x - 6.0, y), Anchor::End),
-    };
-    let fits = x + 6.0 + width <= axes.rect.right || x - 6.0 - width >= axes.rect.left;
-    let free = |sheet: &Sheet| {
-        let shape = crate::plot::canvas::Text {
-            at,
-            text: text.to_owned(),
-            size: sheet.theme.size(Role::Tick),
-            anchor,
-            upright: false,
-            colour: GREY,
-        };
-        let room = sheet.theme.box_of(&shape);
-        sheet.scene.texts().all(|other| !sheet.theme.box_of(other).overlaps(&room, 0.0))
-    };
-    if fits && free(sheet) {
-        sheet.write(text, Role::Tick, at, anchor, GREY);
     }
 }

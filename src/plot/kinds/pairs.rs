@@ -19,7 +19,7 @@ pub const KIND: Kind = Kind {
     name: "pairs",
     about: "every pair of some parameters: densities, contours, correlations",
     overlays: false,
-    uses: "round parameters truth top",
+    uses: "units round parameters truth top",
     applies: |run: &Source| run.parameters().len() > 2 && run.path().is_none(),
     draw,
 };
@@ -188,7 +188,8 @@ fn diagonal(
     let axes = Axes::bare(rect, x, Axis::new("", (0.0, top)).ticks(Ticks::None));
     marginal::fill(sheet, &axes, density, CATEGORIES[0], 1);
     marginal::curve(sheet, &axes, density, Stroke::new(CATEGORIES[0], 1.5));
-    marginal::stems(sheet, &axes, density, CATEGORIES[0]);
+    let scale = marginal::stem_scale(std::iter::once(density));
+    marginal::stems(sheet, &axes, density, scale, CATEGORIES[0]);
     request.truth(name).into_iter().for_each(|v| axes.rule_x(sheet, v, truth_stroke()));
 }
 
@@ -206,7 +207,9 @@ fn below(sheet: &mut Sheet, request: &Request, axes: &Axes, run: &Source, draws:
 }
 
 fn above(sheet: &mut Sheet, rect: Rect, correlation: f64) {
-    let text = if correlation.is_finite() { signed(&format!("{correlation:.2}")) } else { "/".into() };
+    // Without the sign of a zero.
+    let rounded = (100.0 * correlation).round() / 100.0 + 0.0;
+    let text = if correlation.is_finite() { signed(&format!("{rounded:.2}")) } else { "/".into() };
     if sheet.theme.is_page() {
         let inner = Rect::new(rect.left + 0.5, rect.top + 0.5, rect.right - 0.5, rect.bottom - 0.5);
         let fill = crate::plot::canvas::Paint { colour: diverging(correlation), opacity: 0.45 };

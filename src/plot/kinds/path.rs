@@ -9,7 +9,7 @@ use crate::path::{PathPoint, widest};
 use crate::plot::axes::{Axes, Axis, Ticks, airy, range_of};
 use crate::plot::canvas::{Paint, Point, Scene, Stroke};
 use crate::plot::names;
-use crate::plot::options::{Request, run_stroke, truth_stroke};
+use crate::plot::options::{Request, is_coefficient, run_stroke, truth_stroke};
 use crate::plot::palette::{GREY, PALE};
 use crate::plot::sheet::{Entry, Mark, Sheet, Surroundings};
 use crate::plot::source::Source;
@@ -145,6 +145,9 @@ fn surroundings(request: &Request, coloured: &[String], others: usize) -> Surrou
     around.legend.extend(request.truth_entry(coloured));
     if !absolute {
         around.notes.push("Bands hold 80 % of the posterior at each setting.".into());
+    }
+    if let Some(per) = run.per().filter(|_| coloured.iter().any(|name| is_coefficient(name))) {
+        around.notes.push(format!("Coefficients are {per}."));
     }
     let lost = run.report.lost();
     if lost > 0 {

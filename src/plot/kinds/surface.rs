@@ -6,7 +6,7 @@ use super::Kind;
 use super::path::{Abscissa, no_path};
 use crate::error::{Error, Result};
 use crate::math::quantile_sorted;
-use crate::plot::axes::{Axes, Axis, range_of, widened};
+use crate::plot::axes::{Axes, Axis, airy, range_of};
 use crate::plot::canvas::{Scene, Shape, Stroke};
 use crate::plot::kde::Density;
 use crate::plot::names;
@@ -57,7 +57,7 @@ fn draw(request: &Request) -> Result<Scene> {
     around.legend.extend(request.truth(&name).map(|_| Entry::new(Mark::Line(truth_stroke()), "true value")));
     around.notes.push("Colour is density, darkest at the peak of each setting.".into());
     let mut sheet = Sheet::new(&request.theme(468.0, 330.0), &around);
-    let y = Axis::new(label, widened((low, high))).limits(request.options.y_limits);
+    let y = Axis::new(label, airy((low, high), 0.02)).limits(request.options.y_limits);
     let body = sheet.body;
     let axes = Axes::new(&mut sheet, body, abscissa.axis(request), y);
     let cells = cells(&axes, &abscissa.values, &draws, run.bounds(&name));
@@ -105,10 +105,10 @@ fn cells(axes: &Axes, at: &[f64], draws: &[Draws], bounds: crate::plot::kde::Bou
         let peak = heights.iter().copied().fold(0.0, f64::max);
         heights.iter_mut().for_each(|h| *h /= peak.max(f64::MIN_POSITIVE));
         for spike in &density.spikes {
-            let row = ((high - spike.at) / (high - low) * ROWS as f64).floor();
-            if (0.0..ROWS as f64).contains(&row) {
-                heights[row as usize] = heights[row as usize].max(spike.mass.sqrt());
-            }
+            let row = (high - spike.at) / (high - low) * ROWS as f64 - 0.5;
+            // As thick as a line.
+            let near = |i: &usize| (*i as f64 - row).abs() <= 1.0;
+            (0..ROWS).filter(near).for_each(|i| heights[i] = heights[i].max(spike.mass.sqrt()));
         }
         heights
     };

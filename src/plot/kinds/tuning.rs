@@ -11,6 +11,7 @@ use crate::plot::palette::GREY;
 use crate::plot::sheet::{Entry, Mark, Sheet, Surroundings};
 use crate::plot::source::Source;
 use crate::report::Tuned;
+use crate::words::setting;
 
 pub const KIND: Kind = Kind {
     name: "tuning",
@@ -44,7 +45,7 @@ fn draw(request: &Request) -> Result<Scene> {
         ),
         ..Surroundings::default()
     };
-    let at = |t: usize| printable(&path.values[t]);
+    let at = |t: usize| printable(&setting(&path.values[t]));
     around.legend.push(Entry::new(Mark::Line(run_stroke(1)), format!("best: {}", at(*best))));
     if let (Some(t), Some(simpler)) = (simplest, simpler) {
         let text = format!("simplest within one standard error: {} ({} is simpler)", at(*t), simpler.name());
