@@ -25,7 +25,7 @@ Start here:
   npl run my.toml             posterior draws, evaluation, run directory
   npl summary runs/gmm        what came out
 
-Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 too many failed draws, 130 interrupted, 143 terminated or out
+Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 too many failed draws, 130 interrupted, 143 terminated or out \
 of its time limit (what was made is kept; --resume goes on).")]
 pub struct Cli {
     #[command(flatten)]

@@ -36,7 +36,7 @@ pub fn explain(args: ExplainArgs) -> Result<()> {
         ref groups => groups::round(groups, study.each(), args.group.as_deref(), args.repeat)?,
     };
     if !(1..=rounds).contains(&number) {
-        return Err(Error::input(format!("--repeat {number}: the run has 1 to {rounds}")).into());
+        return Err(Error::input(format!("--repeat {number}: the run has repeats 1 to {rounds}")).into());
     }
     let draws = study.draws_of(number - 1);
     if !(1..=draws).contains(&args.draw) {

@@ -23,10 +23,11 @@ pub fn merge(args: MergeArgs) -> Result<()> {
         && !args.force
     {
         let shown = printable(&only.display().to_string());
-        return Err(Error::input(format!(
-            "{shown} holds a finished run; --force would join its shards again"
-        ))
-        .into());
+        let why = match in_shards(only) {
+            true => "holds a finished run; --force would join its shards again",
+            false => "holds a finished run and no shards: there is nothing to join",
+        };
+        return Err(Error::input(format!("{shown} {why}")).into());
     }
     let shards = found(&args.shards)?;
     let (first, of) = alike(&shards)?;
@@ -51,7 +52,7 @@ pub fn merge(args: MergeArgs) -> Result<()> {
         }
     };
     let mut kept = scan(&shards)?;
-    kept.damaged.iter().for_each(|what| super::note(&format!("{what}: damaged, and set aside")));
+    kept.damaged.iter().for_each(|what| super::note(&format!("{what}, and set aside")));
     let pool = pool(&args.machine)?;
     let minder = Minder::new(Leaves::default(), None)?;
     let run = Run::new(&study, &pool, &minder.cancel)?;
@@ -76,6 +77,11 @@ pub fn merge(args: MergeArgs) -> Result<()> {
     print(format!("{}{}{joined}\n", text::warnings(&report), summary::diagnostics(&report)).as_bytes())
 }
 
+/// Whether there is anything that was made to be joined.
+fn in_shards(run: &Path) -> bool {
+    store::shards(run).iter().any(|(shard, _)| *shard != Shard::WHOLE)
+}
+
 /// Where each shard is, and what it says of itself.
 type Shards = BTreeMap<Shard, (PathBuf, PathBuf, Identity)>;
 
@@ -83,10 +89,18 @@ fn found(folders: &[PathBuf]) -> Result<Shards> {
     let mut shards = Shards::new();
     for run in folders {
         let shown = printable(&run.display().to_string());
-        let here = store::shards(run).into_iter().filter(|(shard, _)| *shard != Shard::WHOLE);
-        let here: Vec<(Shard, PathBuf)> = here.collect();
+        let (whole, here): (Vec<_>, Vec<(Shard, PathBuf)>) =
+            store::shards(run).into_iter().partition(|(shard, _)| *shard == Shard::WHOLE);
         if here.is_empty() {
-            let why = if run.is_dir() { "holds no shards" } else { "no such folder" };
+            let unfinished =
+                !store::is_finished(run) && whole.iter().any(|(_, folder)| Shelf::has_parts(folder));
+            let why = match run.is_dir() {
+                true if unfinished => {
+                    "holds no shards, but a run that is not finished; go on with `npl run … --resume`"
+                }
+                true => "holds no shards",
+                false => "no such folder",
+            };
             return Err(Error::input(format!("{shown}: {why}")).into());
         }
         for (shard, folder) in here {

@@ -213,7 +213,9 @@ fn reading(args: &ReadArgs) {
 pub fn time(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || format!("`{text}` is no time such as 90s, 45m or 3h50m");
     let (mut total, mut digits) = (0u64, String::new());
-    for c in text.chars().chain(text.ends_with(|c: char| c.is_ascii_digit()).then_some('s')) {
+    // A bare number is seconds; behind a unit (3h50) it could be meant either way.
+    let bare = text.bytes().all(|b| b.is_ascii_digit());
+    for c in text.chars().chain(bare.then_some('s')) {
         let unit = match c {
             '0'..='9' => {
                 digits.push(c);
@@ -228,7 +230,7 @@ pub fn time(text: &str) -> std::result::Result<Duration, String> {
         let count = std::mem::take(&mut digits).parse::<u64>().map_err(|_| wrong())?;
         total = count.checked_mul(unit).and_then(|t| total.checked_add(t)).ok_or_else(wrong)?;
     }
-    if total > 0 { Ok(Duration::from_secs(total)) } else { Err(wrong()) }
+    if total > 0 && digits.is_empty() { Ok(Duration::from_secs(total)) } else { Err(wrong()) }
 }
 
 /// `300000000`, `500M`, `8G`, `1.5T`: bytes.
@@ -343,9 +345,9 @@ mod tests {
     #[test]
     fn times_are_read() {
         let seconds = |text: &str| time(text).map(|t| t.as_secs()).ok();
-        let found = ["90", "90s", "45m", "3h50m", "1d2h", "1h30"].map(seconds);
-        assert_eq!(found, [90, 90, 2700, 13_800, 93_600, 3630].map(Some));
-        for text in ["", "h", "3x", "-5m", "0", "1.5h", "99999999999999999999s", "m5"] {
+        let found = ["90", "90s", "45m", "3h50m", "1d2h"].map(seconds);
+        assert_eq!(found, [90, 90, 2700, 13_800, 93_600].map(Some));
+        for text in ["", "h", "1h30", "3x", "-5m", "0", "1.5h", "99999999999999999999s", "m5"] {
             assert!(time(text).is_err(), "{text}");
         }
     }

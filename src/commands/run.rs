@@ -138,7 +138,7 @@ fn tell(study: &Study) {
 
 fn tell_damage(kept: &Kept) {
     for what in &kept.damaged {
-        note(&format!("{what}: damaged; its draws are made again"));
+        note(&format!("{what}; its draws are made again"));
     }
 }
 
@@ -244,7 +244,8 @@ fn part(
         let message = format!("{shown} holds a finished run; choose another folder for shards with --out");
         return Err(Error::input(message).into());
     }
-    if let Some((other, _)) = store::shards(out).iter().find(|(other, _)| other.of != shard.of) {
+    let others = store::shards(out);
+    if let Some((other, _)) = others.iter().find(|(other, _)| other.of != shard.of) {
         let message = format!(
             "{shown} holds shards of a run that was cut in {}, and this is one of {}",
             other.of, shard.of
@@ -253,15 +254,15 @@ fn part(
     }
     let pool = pool(&args.overrides.machine)?;
     fits(study, &pool)?;
-    let shelf = Shelf::of_shard(Arc::new(RealDisk), out, shard)?;
     let ours = identity(study, &resolved, shard);
+    if let Some((other, folder)) = others.iter().find(|(other, _)| *other != shard && !args.force) {
+        refuse_another_run(out, *other, &Shelf::at(folder), &ours)?;
+    }
+    let shelf = Shelf::of_shard(Arc::new(RealDisk), out, shard)?;
     if args.force {
         shelf.clear(true);
     }
-    if let Some(why) = written_identity(&shelf).and_then(|theirs| ours.difference(&theirs)) {
-        let message = format!("{shown} holds shard {} of another run: {why}", shard.index);
-        return Err(Error::input(message).into());
-    }
+    refuse_another_run(out, shard, &shelf, &ours)?;
     let folder = shelf.folder().to_owned();
     // A shard that was interrupted is gone on with whether that is asked for or not: its draws can be no others.
     let mut kept = Kept::scan(vec![(Shelf::at(&folder), ours.hash())])?;
@@ -307,6 +308,19 @@ fn part(
         )?;
     }
     Ok(())
+}
+
+/// That a shard, in whose folder this one goes or beside which it will lie, is of the run of this one. What is of another would be
+/// noticed when they are joined, after all the work.
+fn refuse_another_run(out: &Path, shard: Shard, shelf: &Shelf, ours: &Identity) -> Result<()> {
+    let theirs = written_identity(shelf).map(|theirs| Identity { shard: ours.shard, ..theirs });
+    let Some(why) = theirs.and_then(|theirs| ours.difference(&theirs)) else { return Ok(()) };
+    let message = format!(
+        "{} holds shard {} of another run: {why}; choose another folder with --out, or replace what is there with --force",
+        printable(&out.display().to_string()),
+        shard.index
+    );
+    Err(Error::input(message).into())
 }
 
 /// What is seen of a run: a bar, and the draws on standard output if asked.

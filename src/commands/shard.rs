@@ -1,12 +1,13 @@
 //! Which part of a run is made here: `--shard 3/40`, or what the scheduler says.
 
 use anyhow::Result;
+use npl::config::printable;
 use npl::error::Error;
 use npl::store::Shard;
 
 /// `3/40`, `auto`, `auto/40`.
 pub fn parse(text: &str) -> Result<Shard> {
-    let wrong = |why: &str| Error::input(format!("--shard {}: {why}", npl::config::printable(text)));
+    let wrong = |why: &str| Error::input(format!("--shard {}: {why}", printable(text)));
     let form = || wrong("must be I/N with I from 1 to N, `auto` or `auto/N`");
     let (index, of) = match text.split_once('/') {
         Some((index, of)) => (index, Some(of.parse::<usize>().map_err(|_| form())?)),
@@ -20,7 +21,11 @@ pub fn parse(text: &str) -> Result<Shard> {
     if shard.of > 1_000_000 {
         return Err(wrong("at most 1000000 shards are possible").into());
     }
-    if (1..=shard.of).contains(&shard.index) { Ok(shard) } else { Err(form().into()) }
+    if !(1..=shard.of).contains(&shard.index) {
+        let why = format!("there is no shard {} of {}: they count from 1", shard.index, shard.of);
+        return Err(wrong(&why).into());
+    }
+    Ok(shard)
 }
 
 /// Counts from 0 that schedulers give, and the sizes beside them.
@@ -33,20 +38,30 @@ const RANKS: [(&str, Option<&str>); 4] = [
 
 /// What the environment says; `of` where the command line says how many there are.
 fn scheduled(of: Option<usize>, env: &dyn Fn(&str) -> Option<String>) -> std::result::Result<Shard, String> {
-    let number = |name: &str| env(name).and_then(|text| text.trim().parse::<usize>().ok());
-    let of = of.or_else(|| number("NPL_SHARDS"));
-    if let Some(id) = number("SLURM_ARRAY_TASK_ID") {
+    // Far from where counting on would overflow.
+    let number = |name: &str| match env(name).map(|text| (text.trim().parse::<u32>(), text)) {
+        None => Ok(None),
+        Some((Ok(number), _)) => Ok(Some(number as usize)),
+        Some((Err(_), text)) => {
+            Err(format!("${name} is `{}`, which is no number of a shard", printable(&text)))
+        }
+    };
+    let of = match of {
+        None => number("NPL_SHARDS")?,
+        said => said,
+    };
+    if let Some(id) = number("SLURM_ARRAY_TASK_ID")? {
         if let Some(of) = of {
             // The array may be one of those that were missing: its numbers are those of the shards.
             return Ok(Shard { of, index: id });
         }
         let all = (
-            number("SLURM_ARRAY_TASK_MIN"),
-            number("SLURM_ARRAY_TASK_MAX"),
-            number("SLURM_ARRAY_TASK_COUNT"),
+            number("SLURM_ARRAY_TASK_MIN")?,
+            number("SLURM_ARRAY_TASK_MAX")?,
+            number("SLURM_ARRAY_TASK_COUNT")?,
         );
         return match all {
-            (Some(min @ 0..=1), Some(max), Some(count)) if max + 1 - min == count => {
+            (Some(min @ 0..=1), Some(max), Some(count)) if max + 1 == count + min && id >= min => {
                 Ok(Shard { of: count, index: id + 1 - min })
             }
             _ => Err(
@@ -56,8 +71,11 @@ fn scheduled(of: Option<usize>, env: &dyn Fn(&str) -> Option<String>) -> std::re
         };
     }
     for (rank, size) in RANKS {
-        if let Some(index) = number(rank) {
-            let of = of.or_else(|| size.and_then(number));
+        if let Some(index) = number(rank)? {
+            let of = match (of, size) {
+                (None, Some(size)) => number(size)?,
+                (said, _) => said,
+            };
             let of =
                 of.ok_or_else(|| format!("${rank} does not say how many shards there are; write `auto/N`"))?;
             return Ok(Shard { of, index: index + 1 });
@@ -103,10 +121,43 @@ mod tests {
     }
 
     #[test]
+    fn what_a_scheduler_says_wrongly_is_told() {
+        let told = |set: &[(&str, &str)]| {
+            let env = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string());
+            scheduled(None, &env).unwrap_err()
+        };
+        assert_eq!(
+            told(&[("SLURM_ARRAY_TASK_ID", "x\u{1b}")]),
+            "$SLURM_ARRAY_TASK_ID is `x\\u{1b}`, which is no number of a shard"
+        );
+        assert!(told(&[("NPL_SHARDS", "")]).contains("$NPL_SHARDS is ``"));
+        assert!(told(&[("PMI_RANK", "18446744073709551615"), ("PMI_SIZE", "2")]).contains("$PMI_RANK is"));
+        assert!(told(&[("PMI_RANK", "1"), ("PMI_SIZE", "two")]).contains("$PMI_SIZE is `two`"));
+        let array = |min, max, count| {
+            let of = [
+                ("SLURM_ARRAY_TASK_MIN", min),
+                ("SLURM_ARRAY_TASK_MAX", max),
+                ("SLURM_ARRAY_TASK_COUNT", count),
+            ];
+            told(&[&[("SLURM_ARRAY_TASK_ID", "0")], &of[..]].concat())
+        };
+        assert!(
+            array("1", "4", "4").contains("write `auto/N`")
+                && array("0", "4294967295", "1").contains("write `auto/N`")
+        );
+    }
+
+    #[test]
     fn shards_count_from_1() {
         assert_eq!(parse("3/40").unwrap(), Shard { of: 40, index: 3 });
         for text in ["0/4", "5/4", "3", "a/4", "3/", "/4", "3/4/5", "-1/4", "1/0", "1/2000000"] {
             assert!(parse(text).is_err(), "{text}");
         }
+        assert!(
+            parse("5/4")
+                .unwrap_err()
+                .to_string()
+                .ends_with("--shard 5/4: there is no shard 5 of 4: they count from 1")
+        );
     }
 }

@@ -50,7 +50,7 @@ pub struct Kept {
     read: Option<(usize, Part)>,
     /// The largest `sampler.B` that any part was written under.
     pub draws: u64,
-    /// Parts that are not what was written; they are set aside.
+    /// Parts and results that are not what was written, each as a sentence; parts are set aside.
     pub damaged: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl Kept {
                     Some(part) => kept.index(at, path, part),
                     None => {
                         shelf.set_aside(&path);
-                        kept.damaged.push(printable(&path.display().to_string()));
+                        kept.damaged.push(format!("{} is damaged", printable(&path.display().to_string())));
                     }
                 }
             }

@@ -238,7 +238,14 @@ pub fn read_manifest(run: &Path) -> Result<Manifest> {
 
 /// A text that had a seal, or should have, is damaged; any other is just wrong.
 fn damaged_or(error: Error, text: &str, damaged: impl Fn() -> Error) -> Error {
-    if text.contains("\"sizes\"") { damaged() } else { error }
+    if text.contains("\"sizes\"") { damaged() } else { no_manifest(error) }
+}
+
+/// Cut off, or of something else.
+fn no_manifest(error: Error) -> Error {
+    Error::input(format!(
+        "{error}: this is no manifest of a run, or a damaged one; --force would make the run again"
+    ))
 }
 
 fn text(path: &Path) -> Result<String> {

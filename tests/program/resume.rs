@@ -264,6 +264,23 @@ fn shards_are_joined_by_name_or_by_folder() {
     assert!(read.code == Some(2) && read.stderr.contains("shards 1,3-4 of 4"), "{}", read.stderr);
     let other = place.npl(&["run", "m.toml", "--shard", "1/5"]);
     assert!(other.code == Some(2) && other.stderr.contains("cut in 4"), "{}", other.stderr);
+    // A shard of another experiment is refused before its work, wherever it lies.
+    for shard in ["2/4", "3/4"] {
+        let other = place.npl(&["run", "m.toml", "--seed", "9", "--shard", shard]);
+        let says = ["of another run", "`seed` is 3 there, and 9 here", "--out", "--force"];
+        assert!(
+            other.code == Some(2) && says.iter().all(|word| other.stderr.contains(word)),
+            "{}",
+            other.stderr
+        );
+        assert!(!place.exists("runs/m/.npl-chunks/2-of-4"));
+    }
+    let mut wrong = place.command(&["run", "m.toml", "--shard", "auto/4"]);
+    let wrong = wrong.env("SLURM_ARRAY_TASK_ID", "2x").output().unwrap();
+    assert!(
+        wrong.status.code() == Some(2)
+            && String::from_utf8_lossy(&wrong.stderr).contains("SLURM_ARRAY_TASK_ID is `2x`")
+    );
     let mut scheduled = place.command(&["run", "m.toml", "--shard", "auto/4"]);
     assert!(scheduled.env("SLURM_ARRAY_TASK_ID", "2").output().unwrap().status.success());
     place.ok(&["merge", "runs/m"]);
@@ -271,6 +288,8 @@ fn shards_are_joined_by_name_or_by_folder() {
     for i in ["1", "2"] {
         place.ok(&["run", "m.toml", "--shard", &format!("{i}/2"), "--out", &format!("s{i}")]);
     }
+    let one = place.npl(&["merge", "whole"]);
+    assert!(one.code == Some(2) && one.stderr.contains("nothing to join"), "{}", one.stderr);
     let nowhere = place.npl(&["merge", "s1", "s2"]);
     assert!(nowhere.code == Some(2) && nowhere.stderr.contains("--out"), "{}", nowhere.stderr);
     place.ok(&["merge", "s2", "s1", "--out", "joined"]);
@@ -399,7 +418,28 @@ fn damage_is_noticed_by_whoever_reads() {
     assert_eq!(place.npl(&["table", "runs/m"]).code, Some(2));
     place.ok(&["table", "runs/m", "--no-verify"]);
     // Going on with it makes it whole.
-    place.ok(&["run", "m.toml", "--resume"]);
+    let mended = place.ok(&["run", "m.toml", "--resume"]);
+    assert!(
+        mended.stderr.contains("the run wrote ") && mended.stderr.contains("; its draws are made again"),
+        "{}",
+        mended.stderr
+    );
+    assert_eq!(mended.stderr.matches("damaged").count(), 1, "{}", mended.stderr);
+    assert_eq!(place.read("runs/m/samples.csv"), samples);
+    // Of a manifest that was cut off nothing is believed, and nothing is replaced unasked.
+    for text in ["", "{}", "[1, "] {
+        place.write("runs/m/manifest.json", text);
+        for args in [&["summary", "runs/m"][..], &["verify", "runs/m"], &["run", "m.toml", "--resume"]] {
+            let ended = place.npl(args);
+            let says = ["runs/m/manifest.json: ", "or a damaged one", "--force"];
+            assert!(
+                ended.code == Some(2) && says.iter().all(|word| ended.stderr.contains(word)),
+                "{}",
+                ended.stderr
+            );
+        }
+    }
+    place.ok(&["run", "m.toml", "--force"]);
     assert_eq!(place.read("runs/m/samples.csv"), samples);
 }
 
