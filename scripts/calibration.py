@@ -124,7 +124,7 @@ def point(label, lines, parameter):
     points.append((label, float(line["coverage"]), float(line["mcse_coverage"])))
 
 
-lines = coverage("normal", NORMAL, 2500, "--interval", "percentile,hdi")
+lines = coverage("normal", NORMAL, 2500, "--interval", "percentile,hdi,bc,bca")
 show("Normal mean, n = 200", lines)
 point("normal mean, n = 200, NPL", lines, "theta")
 three = NORMAL.replace("n = 200", "n = 500").replace("mean = 1.0", "mean = [0.0, 1.0, 2.0]")
@@ -138,7 +138,8 @@ for key, title, text in [
     ("cauchit-500", "wrong link, n = 500", wrong_500),
 ]:
     for method in ("npl", "nuts", "advi"):
-        lines = coverage(f"{key}-{method}", text, 2000, "--truth", "minimum", "--set", f"method={method}")
+        kinds = "percentile,bc,bca" if method == "npl" else "percentile"
+        lines = coverage(f"{key}-{method}", text, 2000, "--truth", "minimum", "--set", f"method={method}", "--interval", kinds)
         show(f"Logistic, {title}, {method}", lines)
         point(f"logistic slope, {title}, {method.upper()}", lines, "beta.y1")
 for rows in (20, 33, 55, 110, 220):
