@@ -124,12 +124,11 @@ def point(label, lines, parameter):
     points.append((label, float(line["coverage"]), float(line["mcse_coverage"])))
 
 
-lines = coverage("normal", NORMAL, 2500, "--interval", "percentile,hdi")
+lines = coverage("normal", NORMAL, 2500, "--interval", "percentile,hdi,bc,bca")
 show("Normal mean, n = 200", lines)
 point("normal mean, n = 200, NPL", lines, "theta")
 three = NORMAL.replace("n = 200", "n = 500").replace("mean = 1.0", "mean = [0.0, 1.0, 2.0]")
 show("Three means, n = 500", coverage("three", three, 2000, "--interval", "percentile,simultaneous"))
-methods = [("npl", 2000), ("nuts", 400), ("advi", 300)]
 right = LOGISTIC.replace("LINK", "logit")
 wrong = LOGISTIC.replace("LINK", "cauchit").replace("y1 = 1.0, y2 = -0.5", "y1 = 2.0, y2 = -1.0")
 wrong_500 = wrong.replace("n = 200", "n = 500")
@@ -138,9 +137,9 @@ for key, title, text in [
     ("cauchit", "wrong link, n = 200", wrong),
     ("cauchit-500", "wrong link, n = 500", wrong_500),
 ]:
-    for method, datasets in methods:
-        more = 2 if (key, method) == ("cauchit-500", "nuts") else 1
-        lines = coverage(f"{key}-{method}", text, more * datasets, "--truth", "minimum", "--set", f"method={method}")
+    for method in ("npl", "nuts", "advi"):
+        kinds = "percentile,bc,bca" if method == "npl" else "percentile"
+        lines = coverage(f"{key}-{method}", text, 2000, "--truth", "minimum", "--set", f"method={method}", "--interval", kinds)
         show(f"Logistic, {title}, {method}", lines)
         point(f"logistic slope, {title}, {method.upper()}", lines, "beta.y1")
 for rows in (20, 33, 55, 110, 220):

@@ -59,9 +59,14 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         };
         compared = true;
         let best = (0..values.len()).fold(0, |best, i| if values[i] > values[best] { i } else { best });
-        for (i, run) in args.runs.iter().enumerate() {
-            let from = difference(&scored[best], &scored[i], metric).filter(|_| i != best);
-            table.push(row(run, metric, values[i], from, args.format));
+        let from = |i: usize| difference(&scored[best], &scored[i], metric).filter(|_| i != best);
+        let differences: Vec<Option<Difference>> = (0..values.len()).map(from).collect();
+        // What is told of runs side by side has the digits of their differences, and four decimals at most.
+        let error = |d: &Difference| if d.mcse.is_nan() { d.se } else { d.mcse };
+        let errors = differences.iter().flatten().map(error).filter(|error| *error > 0.0);
+        let error = errors.fold(f64::INFINITY, f64::min).max(1e-3);
+        for ((i, run), from) in args.runs.iter().enumerate().zip(differences) {
+            table.push(row(run, metric, (values[i], error), from, args.format));
             sentences.extend(from.map(|from| sentence(&args.runs[best], run, metric, from, &over)));
         }
     }
@@ -160,15 +165,22 @@ fn value(run: &[Scored], metric: &str) -> Option<f64> {
     run.iter().map(of).collect::<Option<Vec<f64>>>().map(|values| mean(&values))
 }
 
-fn row(run: &Path, metric: &str, value: f64, from: Option<Difference>, format: Format) -> Vec<String> {
+/// The value of a run with its error.
+fn row(
+    run: &Path,
+    metric: &str,
+    (value, error): (f64, f64),
+    from: Option<Difference>,
+    format: Format,
+) -> Vec<String> {
     let people = matches!(format, Format::Text | Format::Markdown);
     let exact = |v: f64| if v.is_nan() { String::new() } else { format!("{v:?}") };
     let mut row = vec![run.display().to_string(), metric.to_owned()];
     match from {
         Some(d) if people => {
-            row.extend([format!("{value:.4}"), number(d.mean, d.se), small(d.se), small(d.mcse)])
+            row.extend([number(value, error), number(d.mean, d.se), small(d.se), small(d.mcse)])
         }
-        None if people => row.extend([format!("{value:.4}"), "best".into(), String::new(), String::new()]),
+        None if people => row.extend([number(value, error), "best".into(), String::new(), String::new()]),
         Some(d) => row.extend([value, d.mean, d.se, d.mcse].map(exact)),
         None => row.extend([exact(value), exact(0.0), String::new(), String::new()]),
     }

@@ -634,15 +634,21 @@ fn conventional(each: &[&Diagnostics]) -> String {
         let divergences: usize = chains.iter().map(|c| c.divergences).sum();
         let steps = chains.iter().map(|c| c.mean_steps).sum::<f64>() / chains.len() as f64;
         out += &format!(
-            "  chains    {} after {} draws of warm-up; {}; {} a draw\n            R-hat at most {:.3} ({}), ESS at least {:.0} bulk, {:.0} tail\n",
+            "  chains    {} after {} draws of warm-up; {}; {} a draw\n            {}\n",
             first.chains,
             first.warmup,
             counted(divergences, "divergence"),
             counted(steps.round() as usize, "step"),
-            worst.max_rhat,
-            printable(&worst.worst),
-            smallest(|c| c.min_ess_bulk),
-            smallest(|c| c.min_ess_tail)
+            match worst.max_rhat.is_nan() {
+                true => format!("R-hat and ESS are no numbers ({})", printable(&worst.worst)),
+                false => format!(
+                    "R-hat at most {:.3} ({}), ESS at least {:.0} bulk, {:.0} tail",
+                    worst.max_rhat,
+                    printable(&worst.worst),
+                    smallest(|c| c.min_ess_bulk),
+                    smallest(|c| c.min_ess_tail)
+                ),
+            }
         );
     }
     let fits: Vec<&AdviReport> = each.iter().filter_map(|d| d.advi.as_ref()).collect();

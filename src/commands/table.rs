@@ -183,7 +183,11 @@ fn side_by_side(reports: &[Report]) -> Vec<Vec<String>> {
     let worst = |f: fn(&Diagnostics) -> Option<f64>, pick: fn(f64, f64) -> f64, digits: usize| {
         move |r: &Report| {
             let values = r.repeats.iter().filter_map(|r| f(&r.diagnostics));
-            values.reduce(pick).map_or("/".into(), |v| format!("{v:.digits$}"))
+            match values.reduce(pick) {
+                None => "/".into(),
+                Some(v) if v.is_nan() => "unknown".into(),
+                Some(v) => format!("{v:.digits$}"),
+            }
         }
     };
     rows.extend([

@@ -159,8 +159,16 @@ fn case_weights(observations: &[(usize, &Observations)]) -> Option<String> {
 fn chains(all: &[&ChainReport], within: Within) -> Vec<String> {
     let mut found = Vec::new();
     let Some(first) = all.first() else { return found };
-    let unmixed: Vec<&&ChainReport> =
-        all.iter().filter(|c| c.max_rhat.is_nan() || c.max_rhat > MIXED).collect();
+    let unknown: Vec<&&ChainReport> = all.iter().filter(|c| c.max_rhat.is_nan()).collect();
+    found.extend(unknown.first().map(|first| {
+        format!(
+            "nothing is known of the chains{}: R-hat of {} is no number, for which every half of a chain needs two draws at least, and \
+             to have moved; raise `sampler.B`",
+            within(unknown.len(), all.len()),
+            first.worst
+        )
+    }));
+    let unmixed: Vec<&&ChainReport> = all.iter().filter(|c| c.max_rhat > MIXED).collect();
     let worst = unmixed.iter().max_by(|a, b| a.max_rhat.total_cmp(&b.max_rhat));
     found.extend(worst.map(|worst| {
         format!(
@@ -300,7 +308,7 @@ mod tests {
         let says = |more: Value| warnings(&[repeat(json!({ "ok": 100 }), more)], "repeats");
         for (facts, part) in [
             (chains(1.02, 500.0, 500.0, 0), "R-hat of mu.1 is 1.020"),
-            (chains(f64::NAN, 500.0, 500.0, 0), "have not mixed"),
+            (chains(f64::NAN, 500.0, 500.0, 0), "nothing is known of the chains"),
             (chains(1.0, 399.0, 500.0, 0), "399 of the worst"),
             (chains(1.0, 500.0, 399.0, 0), "399 of the worst"),
             (chains(1.0, 500.0, 500.0, 2), "2 trajectories"),

@@ -65,6 +65,15 @@ fn messages_can_be_acted_on() {
     let named = place.npl(&["check", "e.toml", "--set", "data.target=nowhere"]);
     let says = "see --set data.target=nowhere, `data.target`";
     assert!(named.code == Some(2) && named.stderr.contains(says), "{}", named.stderr);
+    let loss = "name = \"x\"\n[data]\ntrain = \"x.csv\"\ntarget = \"y\"\n[sampler]\nB = 2\nR = 2\n";
+    place.write("m.toml", loss.replace("target = \"y\"\n", "") + "[model.mean]\n");
+    let idle = place.npl(&["check", "m.toml"]);
+    assert!(idle.stderr.contains("m.toml:6:5: `sampler.R` has no use"), "{}", idle.stderr);
+    let own =
+        "[model.custom]\nparameters = { m = { real = 1 } }\nloss = \"sq(y - m)\"\n[evaluate]\nfolds = 2\n";
+    place.write("c.toml", loss.replace("R = 2\n", "") + own);
+    let untested = place.npl(&["check", "c.toml"]);
+    assert!(untested.stderr.contains("by `model.custom.predict`"), "{}", untested.stderr);
     let run = place.ok(&["run", "e.toml", "--out", "sp ace/it's"]);
     assert!(run.stdout.contains("`npl summary 'sp ace/it'\\''s'`"), "{}", run.stdout);
 }
@@ -118,4 +127,30 @@ fn bash_completes_models_keys_files_and_runs() {
     assert_eq!(ask("npl summary "), ["runs/x"]);
     assert_eq!(ask("npl run e.toml --set sampler.max_u"), ["sampler.max_unconverged="]);
     assert_eq!(ask("npl run e.toml --set method=nu"), ["nuts"]);
+}
+
+/// Tables, remarks and facts have at most 80 columns; a sentence of a warning is broken by whoever shows it.
+#[test]
+fn summaries_fit_a_terminal() {
+    let place = Place::new();
+    let path = "[path]\nparameter = \"model.multinomial.gamma\"\nvalues = [0.001, 0.1]\n";
+    for (name, more, args) in [
+        ("gmm", "", &["sampler.B=30"][..]),
+        ("multinomial", path, &["sampler.B=30"]),
+        ("multinomial", "", &["sampler.B=30", "sampler.R=3"]),
+        ("gamma", "", &["sampler.B=30", "repeats=2"]),
+        ("poisson", "", &["sampler.B=40", "method=advi", "advi.max_iterations=40", "advi.eta=0.1"]),
+        ("poisson", "", &["sampler.B=40", "method=nuts", "nuts.warmup=40", "nuts.chains=2"]),
+    ] {
+        place.write("s.toml", place.ok(&["new", name]).stdout + more);
+        let set: Vec<&str> = args.iter().flat_map(|set| ["--set", set]).collect();
+        let run = place.npl(&[&["run", "s.toml", "--out", "r", "--force"], &set[..]].concat());
+        assert!(matches!(run.code, Some(0 | 3)), "{name} {args:?}: {}", run.stderr);
+        let said = place.ok(&["summary", "r"]).stdout;
+        let lines = || said.lines().filter(|line| !line.starts_with("warning:"));
+        assert!(lines().all(|line| line.chars().count() <= 80), "{name} {args:?}:\n{said}");
+        // The ends of an interval are both there, or neither.
+        let titles = lines().find(|line| line.starts_with("parameter")).unwrap_or_default();
+        assert_eq!(titles.contains(" 10 %"), titles.contains(" 90 %"), "{titles}");
+    }
 }

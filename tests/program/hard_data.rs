@@ -29,7 +29,7 @@ fn shapes() -> Vec<(&'static str, Vec<Vec<f64>>)> {
 fn responses(x: &[f64]) -> [(&'static str, Vec<u8>); 3] {
     let n = x.len() as u8;
     [
-        ("coins", (0..n).map(|i| (i * i / 3) % 2).collect()),
+        ("coins", (0..n).map(|i| (i.wrapping_mul(i) / 3) % 2).collect()),
         ("separable", x.iter().map(|v| u8::from(*v > 0.0)).collect()),
         ("ones", vec![1; n.into()]),
     ]

@@ -157,7 +157,10 @@ impl Config {
             return Err(vec![complaint("", "needs a response, and the data have none; give `data.target`")]);
         };
         if let Some(y) = y.iter().find(|&&y| !F::RESPONSE.admits(y)) {
-            let classes = if F::RESPONSE == Response::Binary { "; see `data.classes`" } else { "" };
+            let classes = match F::RESPONSE {
+                Response::Binary => "; see `data.classes`, and [model.multinomial] for more classes than two",
+                _ => "",
+            };
             let message =
                 format!("cannot have a response {}: it must be {}{classes}", brief(*y), F::RESPONSE.what());
             return Err(vec![complaint("", message)]);
