@@ -75,7 +75,7 @@ fn tuning(view: &View) -> Html {
             simpler.name()
         );
     }
-    let mut table = Table::sortable([&path.parameter, tuned.title, "standard error"]);
+    let mut table = Table::sortable([&path.parameter, tuned.title, "error"]);
     for (t, metric) in tuned.values.iter().enumerate() {
         let pick = match (t == tuned.best, Some(t) == tuned.simplest) {
             (true, true) => ", best and simplest",
@@ -105,6 +105,9 @@ fn over_repeats(m: &OverRepeats) -> Cell {
 /// Every repeat, or every setting of a path.
 fn rounds(view: &View) -> Html {
     let report = view.report();
+    if report.repeats.len() < 2 {
+        return Html::none();
+    }
     let metrics: Vec<&str> = METRICS[..6]
         .iter()
         .map(|(name, _, _)| *name)

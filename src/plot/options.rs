@@ -202,6 +202,26 @@ impl<'a> Request<'a> {
         drawn.then(|| Entry::new(Mark::Line(truth_stroke()), "true value"))
     }
 
+    /// What coefficients among these parameters are effects of, once where all runs say the same.
+    pub fn units(&self, names: &[String]) -> Vec<String> {
+        if !names.iter().any(|name| is_coefficient(name)) {
+            return Vec::new();
+        }
+        let pers: Vec<Option<&'static str>> = self.runs.iter().map(Source::per).collect();
+        match pers[0] {
+            per if pers.iter().all(|other| *other == per) => {
+                per.map(|per| format!("Coefficients are {per}.")).into_iter().collect()
+            }
+            _ => {
+                let told = |per: &Option<&'static str>| per.unwrap_or("in the units that the file has");
+                let line = |(run, per): (&Source, &Option<&'static str>)| {
+                    format!("{}: coefficients are {}.", run.label, told(per))
+                };
+                self.runs.iter().zip(&pers).map(line).collect()
+            }
+        }
+    }
+
     /// What a reader must know of the draws.
     pub fn notes(&self, run: &Source, draws: &Draws) -> Vec<String> {
         let name = if self.runs.len() > 1 { format!("{}: ", run.label) } else { String::new() };
@@ -226,9 +246,6 @@ impl<'a> Request<'a> {
             _ => {}
         }
         let mixture = draws.names.iter().any(|n| ["pi", "mu", "sigma2"].iter().any(|h| n.starts_with(h)));
-        if let Some(per) = run.per().filter(|_| draws.names.iter().any(|n| is_coefficient(n))) {
-            notes.push(format!("{name}Coefficients are {per}."));
-        }
         if run.relation.exchangeable && mixture {
             notes.push(format!(
                 "{name}Components stand in any order from draw to draw, so their posteriors are alike."

@@ -39,7 +39,9 @@ pub struct Surroundings {
 /// Lines that they may take.
 const TITLE_LINES: usize = 2;
 const SUBTITLE_LINES: usize = 2;
-const NOTE_LINES: usize = 5;
+const NOTE_LINES: usize = 8;
+/// Those of a terminal, which has few.
+const NOTE_ROWS: usize = 5;
 const LEGEND_ROWS: usize = 3;
 /// A mark of the legend, and the room around it.
 const MARK: f64 = 16.0;
@@ -80,9 +82,14 @@ impl Sheet {
 
     fn notes(&mut self, notes: &[String]) {
         let room = self.body.width();
-        let wrapped = notes.iter().flat_map(|note| self.theme.wrap(note, Role::Note, room, NOTE_LINES));
+        let most = if self.theme.is_page() { NOTE_LINES } else { NOTE_ROWS };
+        let wrapped = notes.iter().flat_map(|note| self.theme.wrap(note, Role::Note, room, most));
         let mut lines: Vec<String> = wrapped.collect();
-        lines.truncate(NOTE_LINES);
+        // What there is no room for is not left out in silence.
+        if lines.len() > most {
+            lines.truncate(most);
+            lines[most - 1] = self.theme.fit(&format!("{} …", lines[most - 1]), Role::Note, room);
+        }
         let line = self.theme.line(Role::Note);
         let top = self.body.bottom - line * lines.len() as f64;
         for (i, text) in lines.iter().enumerate() {

@@ -190,7 +190,7 @@ fn a_path_over_folds_is_tuned() {
         place.ok(&["plot", "runs/tune", "--kind", "tuning", "--out", "tune.svg"]);
         let svg = place.read("tune.svg");
         assert!(
-            svg.contains("simplest within one standard error") && svg.contains("LPPD"),
+            svg.contains("within one standard error of the best") && svg.contains("LPPD"),
             "both picks are named"
         );
     }

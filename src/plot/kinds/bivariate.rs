@@ -33,6 +33,7 @@ fn draw(request: &Request) -> Result<Scene> {
     let (a, b) = (names::label(&names[0]), names::label(&names[1]));
     let mut around = request.surroundings(&format!("Joint posterior of {a} and {b}"))?;
     around.legend.extend(request.truth_entry(&names));
+    around.notes.extend(request.units(&names));
     around.notes.extend(request.runs.iter().zip(&draws).flat_map(|(run, draws)| request.notes(run, draws)));
     let limits = [request.options.x_limits, request.options.y_limits];
     let surfaces: Vec<Option<Surface>> =

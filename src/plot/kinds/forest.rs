@@ -38,9 +38,7 @@ fn draw(request: &Request) -> Result<Scene> {
     let mut sheet = Sheet::new(&request.theme(468.0, 120.0 + per_row * rows.len() as f64), &around);
     let name = |name: &String| if coefficients { names::covariate(name) } else { names::label(name) };
     let names = rows.iter().enumerate().map(|(i, n)| (i as f64, name(n))).collect();
-    let pers: Vec<Option<&str>> = request.runs.iter().map(Source::per).collect();
-    let per = pers[0].filter(|_| coefficients && pers.iter().all(|per| *per == pers[0]));
-    let label = per.map_or("β".to_owned(), |per| format!("β {per}"));
+    let label = shared_units(request).map_or("β".to_owned(), |per| format!("β {per}"));
     let x = Axis::new(if coefficients { label } else { String::new() }, airy((low, high), 0.03)).grid();
     let x = x.limits(request.options.x_limits);
     // From the first row down.
@@ -57,6 +55,12 @@ fn draw(request: &Request) -> Result<Scene> {
         }
     }
     Ok(sheet.scene)
+}
+
+/// What coefficients of all runs are effects of.
+fn shared_units(request: &Request) -> Option<&'static str> {
+    let per = request.first().per()?;
+    request.runs.iter().all(|run| run.per() == Some(per)).then_some(per)
 }
 
 fn are_coefficients(rows: &[String]) -> bool {
@@ -91,14 +95,8 @@ fn surroundings(
         around.legend.splice(0..0, [apart, Entry::new(Mark::Line(Stroke::new(PALE, 2.5)), "with 0")]);
     }
     around.notes.extend(note);
-    let pers: Vec<Option<&str>> = request.runs.iter().map(Source::per).collect();
-    if are_coefficients(rows) && pers.iter().any(|per| *per != pers[0]) {
-        let told = |per: &Option<&'static str>| per.unwrap_or("in the units that the file has");
-        let lines = request.runs.iter().zip(&pers);
-        around
-            .notes
-            .extend(lines.map(|(run, per)| format!("{}: coefficients are {}.", run.label, told(per))));
-    }
+    // The axis says it where all runs say the same.
+    around.notes.extend(if shared_units(request).is_none() { request.units(rows) } else { Vec::new() });
     for (run, round) in request.runs.iter().zip(rounds) {
         let lost = run.report.repeats.get(round - 1).map_or(0, |r| lost(&r.diagnostics.status));
         if lost > 0 {

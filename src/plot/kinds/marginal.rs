@@ -52,6 +52,7 @@ fn draw(request: &Request) -> Result<Scene> {
     around.legend.extend(normal);
     around.legend.extend(request.truth_entry(&names));
     around.notes.extend(note);
+    around.notes.extend(request.units(&names));
     around.notes.extend(request.runs.iter().zip(&draws).flat_map(|(run, draws)| request.notes(run, draws)));
     around.notes.extend(request.runs.iter().zip(&draws).filter(|(_, d)| d.count() < FEW).map(few));
     around.notes.extend(beyond(&panels));

@@ -57,6 +57,7 @@ fn draw(request: &Request) -> Result<Scene> {
             all.len()
         ));
     }
+    around.notes.extend(request.units(&names));
     around.notes.extend(request.notes(run, &draws));
     around.notes.push("Below the diagonal contours hold 50, 80 and 95 %; above it are correlations.".into());
     let side = 120.0 + 88.0 * names.len() as f64;

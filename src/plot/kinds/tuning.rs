@@ -48,8 +48,9 @@ fn draw(request: &Request) -> Result<Scene> {
     let at = |t: usize| printable(&setting(&path.values[t]));
     around.legend.push(Entry::new(Mark::Line(run_stroke(1)), format!("best: {}", at(*best))));
     if let (Some(t), Some(simpler)) = (simplest, simpler) {
-        let text = format!("simplest within one standard error: {} ({} is simpler)", at(*t), simpler.name());
-        around.legend.push(Entry::new(Mark::Line(truth_stroke()), text));
+        around.legend.push(Entry::new(Mark::Line(truth_stroke()), format!("simplest as good: {}", at(*t))));
+        let words = "As good is within one standard error of the best";
+        around.notes.push(format!("{words}; {} is simpler.", simpler.name()));
     }
     around.notes.push(match values[*best].se {
         Some(_) => {
