@@ -108,6 +108,11 @@ impl Minder {
                 let kept = self.leaves.write();
                 Error::Stopped(self.leaves.message(reason, matches!(kept, Some(Ok(true)))), reason.code())
             }
+            // A disk that is full, say.
+            (error @ Error::Write { .. }, _) if self.leaves.keeps() => Error::Failed(format!(
+                "{error}; what was kept before stays. Once that is mended, go on with:\n  {}",
+                self.leaves.goes_on
+            )),
             (error, _) => error,
         }
     }

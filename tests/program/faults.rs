@@ -46,7 +46,7 @@ fn calls_of_the_system_may_fail_one_by_one() {
         println!("skipped: strace is not installed, or may not trace here");
         return;
     }
-    let mut injected = 0;
+    let (mut injected, mut advised) = (0, 0);
     for (call, error, most) in CALLS {
         for when in 1..=*most {
             let case = format!("{call} {when} fails with {error}");
@@ -71,6 +71,9 @@ fn calls_of_the_system_may_fail_one_by_one() {
                 "{case}: {}",
                 ended.stderr
             );
+            advised += usize::from(
+                ended.stderr.contains("go on with:\n  npl run e.toml --out out --threads 1 --resume\n"),
+            );
             let named = ["out", "e.toml", "d.csv", "thread", "standard output"];
             let says = ended.code == Some(0) || named.iter().any(|name| ended.stderr.contains(name));
             assert!(says || *call == "write" && ended.stderr.is_empty(), "{case}: {}", ended.stderr);
@@ -80,4 +83,6 @@ fn calls_of_the_system_may_fail_one_by_one() {
     }
     println!("{injected} calls of the system made to fail: none lost or spoilt anything");
     assert!(injected > 40, "{injected}");
+    // Once the run has begun, whoever cannot write says how to go on.
+    assert!(advised >= 10, "{advised} of {injected}");
 }
