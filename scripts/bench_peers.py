@@ -186,8 +186,8 @@ def simulated(folder, n, d):
     return config
 
 
-def jax_lbfgs(x, y, gamma, singles, memory=10, most=2000):
-    """All draws at once: L-BFGS with backtracking, vmapped; plain jax, as users write it."""
+def jax_lbfgs(x, y, gamma, singles, memory=10, most=2000, metric=None):
+    """All draws at once: L-BFGS with backtracking, vmapped, on a metric that all share if there is one; plain jax, as users write it."""
     import jax
     import jax.numpy as jnp
 
@@ -195,6 +195,7 @@ def jax_lbfgs(x, y, gamma, singles, memory=10, most=2000):
     kind = jnp.float32 if singles else jnp.float64
     x, y = jnp.asarray(x, kind), jnp.asarray(y, kind)
     goal = 1e-5 if singles else 1e-8
+    metric = None if metric is None else jnp.asarray(metric, kind)
 
     def loss(theta, w):
         m = x @ theta
@@ -213,7 +214,10 @@ def jax_lbfgs(x, y, gamma, singles, memory=10, most=2000):
 
             q, a = jax.lax.scan(back, g, (s, t, rho), reverse=True)
             yy = t[-1] @ t[-1]
-            q = q * jnp.where(yy > 0, (s[-1] @ t[-1]) / jnp.where(yy > 0, yy, 1), 1.0)
+            if metric is None:
+                q = q * jnp.where(yy > 0, (s[-1] @ t[-1]) / jnp.where(yy > 0, yy, 1), 1.0)
+            else:
+                q = metric @ q
 
             def forth(q, pair):
                 s, t, r, a = pair
@@ -253,9 +257,9 @@ def jax_lbfgs(x, y, gamma, singles, memory=10, most=2000):
     return lambda w, start: np.asarray(searches(jnp.asarray(w, kind), jnp.asarray(start, kind)), float)
 
 
-def by_jax(args, n, d, few, singles=False):
+def by_jax(args, n, d, few, singles=False, more=128):
     with tempfile.TemporaryDirectory() as folder:
-        draws = Draws(args, simulated(folder, n, d), [], few)
+        draws = Draws(args, simulated(folder, n, d), [], few, more=more)
     gamma = 1 / n
     search = jax_lbfgs(draws.x, draws.y, gamma, singles)
     warm = search(np.full((1, n), gamma), np.zeros(d + 1))[0]
@@ -269,12 +273,12 @@ def by_jax(args, n, d, few, singles=False):
 
 @job
 def ridge_100(args):
-    return by_jax(args, 2000, 100, 32)
+    return by_jax(args, 2000, 100, 32, more=1024)
 
 
 @job
 def ridge_300(args):
-    return by_jax(args, 2000, 300, 32)
+    return by_jax(args, 2000, 300, 32, more=512)
 
 
 @job
@@ -291,7 +295,7 @@ def ridge_657(args):
 def ridge_tall(args):
     """numpy in singles, with the Hessian of the unweighted fit as a fixed preconditioner, to where singles end."""
     with tempfile.TemporaryDirectory() as folder:
-        draws = Draws(args, simulated(folder, 100_000, 20), [], 8)
+        draws = Draws(args, simulated(folder, 100_000, 20), [], 8, more=256)
     n = len(draws.y)
     x, y, gamma = draws.x.astype(np.float32), draws.y.astype(np.float32), np.float32(1 / n)
 
@@ -320,6 +324,39 @@ def ridge_tall(args):
     ends, seconds = timed([lambda w=w: search(w, theta, solve) for w in weights])
     what = "ridge, n = 100000, d = 20"
     return draws.result(what, "numpy in singles, preconditioned", np.array(ends, float), seconds, logistic_loss(draws.x, draws.y, l2=1 / n))
+
+
+def by_jax_preconditioned(args, what, config, few, more):
+    """A ridge penalty, JAX in singles, from the unweighted fit and with the inverse of its Hessian for all draws."""
+    sets = ["model.logistic.penalty=ridge", "model.logistic.gamma=1/n", "repeats=1"]
+    draws = Draws(args, config, sets, few, more=more)
+    n = len(draws.y)
+    gamma = 1 / n
+    start = jax_lbfgs(draws.x, draws.y, gamma, False)(np.full((1, n), gamma), np.zeros(draws.x.shape[1]))[0]
+    mean = 1 / (1 + np.exp(-draws.x @ start))
+    ridge = np.full(draws.x.shape[1], gamma)
+    ridge[-1] = 0
+    h = (draws.x * (gamma * mean * (1 - mean))[:, None]).T @ draws.x + np.diag(ridge)
+    search = jax_lbfgs(draws.x, draws.y, gamma, True, metric=np.linalg.inv(h + 1e-9 * h.max() * np.eye(len(h))))
+    search(draws.w, start)
+    started = time.process_time()
+    theta = search(draws.w, start)
+    seconds = (time.process_time() - started) / len(theta)
+    peer = "JAX, vmapped L-BFGS in singles from the unweighted fit, on its metric"
+    return draws.result(what, peer, theta, seconds, logistic_loss(draws.x, draws.y, l2=gamma))
+
+
+@job
+def convex_adult(args):
+    return by_jax_preconditioned(args, "Adult, ridge", f"{ROOT}/configs/adult.toml", 16, 128)
+
+
+@job
+def convex_genetics(args):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/genetics.toml", "w") as file:
+            file.write("".join(genetics()))
+        return by_jax_preconditioned(args, "genetics, ridge", f"{folder}/genetics.toml", 64, 4096)
 
 
 def warm(args, what, text, path, settings, few):

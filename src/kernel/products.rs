@@ -202,7 +202,7 @@ fn add_cross_products_body<V: Vector, T: Scalar<L>, const L: usize>(
             if <T::In<V>>::SUMS >= 16 {
                 add_tiles::<T::In<V>, T, L, 6, 4>(lines, d, weights, sums);
             } else {
-                add_tiles::<T::In<V>, T, L, 2, 2>(lines, d, weights, sums);
+                add_tiles::<T::In<V>, T, L, 4, 3>(lines, d, weights, sums);
             }
         }
     }
@@ -226,28 +226,36 @@ fn add_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, co
             }
         }
         for k in (0..(j + N).min(d)).step_by(M) {
-            let mut tile = [[V::splat(0.0); M]; N];
             // Loops and no closures here, too.
             let mut ks = [0; M];
             for (c, ks) in ks.iter_mut().enumerate() {
                 *ks = (k + c).min(d - 1);
             }
-            for (left, group) in left.iter().zip(lines.chunks_exact(d)) {
-                let mut right = [V::splat(0.0); M];
-                for c in 0..M {
-                    right[c] = V::load(&group[ks[c]]);
+            let mut whole = [[Line::default(); M]; N];
+            for part in 0..V::PARTS {
+                let mut tile = [[V::zeros(); M]; N];
+                for (left, group) in left.iter().zip(lines.chunks_exact(d)) {
+                    let mut right = [V::zeros(); M];
+                    for c in 0..M {
+                        right[c] = V::load_part(&group[ks[c]], part);
+                    }
+                    for r in 0..N {
+                        let left = V::load_part(&left[r], part);
+                        for c in 0..M {
+                            tile[r][c] = V::fma_part(left, right[c], tile[r][c]);
+                        }
+                    }
                 }
                 for r in 0..N {
-                    let left = V::load(&left[r]);
                     for c in 0..M {
-                        tile[r][c] = left.fma(right[c], tile[r][c]);
+                        V::store_part(tile[r][c], part, &mut whole[r][c]);
                     }
                 }
             }
             for r in 0..N.min(d - j) {
                 let row = &mut sums[(j + r) * (j + r + 1) / 2..][..j + r + 1];
-                for (out, tile) in row.iter_mut().skip(k).zip(&tile[r]) {
-                    *out += sum(&tile.lanes());
+                for (out, whole) in row.iter_mut().skip(k).zip(&whole[r]) {
+                    *out += sum(whole);
                 }
             }
         }

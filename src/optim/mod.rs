@@ -7,6 +7,7 @@ pub mod kinks;
 pub mod lbfgs;
 mod line_search;
 mod progress;
+pub mod truncated;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -245,6 +245,17 @@ pub trait Register<T, const L: usize>: Arithmetic {
     fn load(lanes: &[T; L]) -> Self;
     fn lanes(self) -> [T; L];
     fn sqrt(self) -> Self;
+
+    /// One register of the CPU. Where it takes several for all lanes, a kernel that goes through its data once for each of them has room
+    /// for the sums of more rows and columns, and loads less for every product.
+    type Part: Copy;
+    const PARTS: usize;
+
+    fn zeros() -> Self::Part;
+    fn load_part(lanes: &[T; L], part: usize) -> Self::Part;
+    fn store_part(from: Self::Part, part: usize, to: &mut [T; L]);
+    /// a · b + c, rounded as by [`Arithmetic::fma`].
+    fn fma_part(a: Self::Part, b: Self::Part, c: Self::Part) -> Self::Part;
 }
 
 /// Eight words of 64 bits in step.

@@ -90,6 +90,27 @@ macro_rules! arithmetic {
             fn sqrt(self) -> Self {
                 $type::map(|l| self.0[l].sqrt())
             }
+
+            // Sixteen bytes: what every such CPU has registers for.
+            type Part = [$number; $lanes / 4];
+            const PARTS: usize = 4;
+
+            #[inline(always)]
+            fn zeros() -> Self::Part {
+                [0.0; $lanes / 4]
+            }
+            #[inline(always)]
+            fn load_part(lanes: &[$number; $lanes], part: usize) -> Self::Part {
+                std::array::from_fn(|l| lanes[$lanes / 4 * part + l])
+            }
+            #[inline(always)]
+            fn store_part(from: Self::Part, part: usize, to: &mut [$number; $lanes]) {
+                to[$lanes / 4 * part..][..$lanes / 4].copy_from_slice(&from);
+            }
+            #[inline(always)]
+            fn fma_part(a: Self::Part, b: Self::Part, c: Self::Part) -> Self::Part {
+                std::array::from_fn(|l| a[l] * b[l] + c[l])
+            }
         }
     };
 }

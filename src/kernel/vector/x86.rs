@@ -60,6 +60,26 @@ macro_rules! avx512 {
             fn sqrt(self) -> Self {
                 $type(unsafe { $sqrt(self.0) })
             }
+
+            type Part = Self;
+            const PARTS: usize = 1;
+
+            #[inline(always)]
+            fn zeros() -> Self {
+                Self::splat(0.0)
+            }
+            #[inline(always)]
+            fn load_part(lanes: &[$number; $lanes], _: usize) -> Self {
+                Self::load(lanes)
+            }
+            #[inline(always)]
+            fn store_part(from: Self, _: usize, to: &mut [$number; $lanes]) {
+                *to = from.lanes();
+            }
+            #[inline(always)]
+            fn fma_part(a: Self, b: Self, c: Self) -> Self {
+                a.fma(b, c)
+            }
         }
 
         impl Arithmetic for $type {
@@ -163,6 +183,28 @@ macro_rules! avx2 {
             #[inline(always)]
             fn sqrt(self) -> Self {
                 unsafe { $type($sqrt(self.0), $sqrt(self.1)) }
+            }
+
+            type Part = $raw;
+            const PARTS: usize = 2;
+
+            #[inline(always)]
+            fn zeros() -> $raw {
+                unsafe { $set(0.0) }
+            }
+            #[inline(always)]
+            fn load_part(lanes: &[$number; $lanes], part: usize) -> $raw {
+                let (low, high) = lanes.split_at($lanes / 2);
+                unsafe { $load(if part == 0 { low } else { high }.as_ptr()) }
+            }
+            #[inline(always)]
+            fn store_part(from: $raw, part: usize, to: &mut [$number; $lanes]) {
+                let (low, high) = to.split_at_mut($lanes / 2);
+                unsafe { $store(if part == 0 { low } else { high }.as_mut_ptr(), from) };
+            }
+            #[inline(always)]
+            fn fma_part(a: $raw, b: $raw, c: $raw) -> $raw {
+                unsafe { $fma(a, b, c) }
             }
         }
 

@@ -76,15 +76,35 @@ impl<'a> Responses<'a> {
         }
     }
 
-    /// Masses and sums of some rows, in order.
-    pub fn of(&self, rows: &Range<usize>) -> [Cow<'_, [f64]>; 2] {
-        let sums = match &self.on {
-            On::Sums([_, sums]) => Cow::Borrowed(&sums[rows.clone()]),
+    /// Masses of all rows of a chunk.
+    pub fn masses_of_chunk(&self, chunk: usize, mass: &mut [f64]) {
+        match &self.on {
+            On::Sums([all, _]) => mass.copy_from_slice(&all[chunk * CHUNK..][..mass.len()]),
+            On::Weights(w, _) => w.chunk(chunk, mass),
+        }
+    }
+
+    /// The responses of the rows, if no pseudo-samples add to them.
+    pub fn plain_responses(&self) -> Option<&'a [f64]> {
+        match &self.on {
+            On::Sums(_) => None,
+            On::Weights(_, y) => Some(y),
+        }
+    }
+
+    /// Sums of some rows, the first of which begins a chunk.
+    pub fn sums(&self, rows: Range<usize>) -> Cow<'_, [f64]> {
+        match &self.on {
+            On::Sums([_, sums]) => Cow::Borrowed(&sums[rows]),
             On::Weights(_, y) => {
-                Cow::Owned(self.mass(rows.clone()).iter().zip(&y[rows.clone()]).map(|(w, y)| w * y).collect())
+                Cow::Owned(self.mass(rows.clone()).iter().zip(&y[rows]).map(|(w, y)| w * y).collect())
             }
-        };
-        [self.mass(rows.clone()), sums]
+        }
+    }
+
+    /// Masses and sums of some rows, the first of which begins a chunk.
+    pub fn of(&self, rows: &Range<usize>) -> [Cow<'_, [f64]>; 2] {
+        [self.mass(rows.clone()), self.sums(rows.clone())]
     }
 
     /// Masses and sums of the hard rows.

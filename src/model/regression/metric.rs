@@ -71,8 +71,11 @@ pub struct Hard {
     pub singles: Panel<f32, SINGLES>,
 }
 
-/// H₀⁻¹, for many searches at once.
-pub struct Inverse(Panel);
+/// H₀⁻¹, for many searches at once, in both formats.
+pub struct Inverse {
+    doubles: Panel,
+    singles: Panel<f32, SINGLES>,
+}
 
 impl Inverse {
     fn new(factor: &Cholesky, p: usize) -> Inverse {
@@ -81,28 +84,45 @@ impl Inverse {
             let unit: Vec<f64> = (0..p).map(|k| f64::from(j == k)).collect();
             row.assign(&ArrayView1::from(&factor.solve(&unit)));
         }
-        Inverse(Panel::new(inverse.view()))
+        Inverse { doubles: Panel::new(inverse.view()), singles: Panel::new(inverse.view()) }
     }
 
     /// On the chosen rows of `v`, eight in step.
     fn apply(&self, level: Level, rows: &[usize], v: &mut Array2<f64>) {
-        let p = self.0.d();
+        let p = self.doubles.d();
         let mut lines: Vec<(Vec<Line>, Vec<Line>)> = rows
             .chunks(LANES)
             .map(|rows| {
                 let line = |j: usize| Line(std::array::from_fn(|l| rows.get(l).map_or(0.0, |&i| v[[i, j]])));
-                ((0..p).map(line).collect(), vec![Line::default(); self.0.rows()])
+                ((0..p).map(line).collect(), vec![Line::default(); self.doubles.rows()])
             })
             .collect();
         for columns in pieces(p, COLUMNS) {
             let (v, mut out): (Vec<&[Line]>, Vec<&mut [Line]>) =
                 lines.iter_mut().map(|(v, out)| (&v[columns.clone()], &mut out[..])).unzip();
-            add_margins(level, &self.0, 0..self.0.groups(), columns, &v, &mut out);
+            add_margins(level, &self.doubles, 0..self.doubles.groups(), columns, &v, &mut out);
         }
         for (at, &i) in rows.iter().enumerate() {
             let solved = &lines[at / LANES].1;
             v.row_mut(i).iter_mut().zip(solved).for_each(|(v, line)| *v = line[at % LANES]);
         }
+    }
+
+    /// On lines of vectors.
+    pub fn apply_in_singles(
+        &self,
+        level: Level,
+        v: &[&[Line<f32, SINGLES>]],
+        out: &mut [&mut [Line<f32, SINGLES>]],
+    ) {
+        let (x, p) = (&self.singles, self.singles.d());
+        let mut sums: Vec<Vec<Line<f32, SINGLES>>> = vec![vec![Line::default(); x.rows()]; v.len()];
+        for columns in pieces(p, COLUMNS) {
+            let v: Vec<&[_]> = v.iter().map(|v| &v[columns.clone()]).collect();
+            let mut sums: Vec<&mut [_]> = sums.iter_mut().map(|sums| &mut sums[..]).collect();
+            add_margins(level, x, 0..x.groups(), columns, &v, &mut sums);
+        }
+        out.iter_mut().zip(&sums).for_each(|(out, sums)| out.copy_from_slice(&sums[..p]));
     }
 }
 
@@ -122,8 +142,9 @@ enum Own {
 pub struct Metric<'a> {
     shared: &'a Shared,
     own: Option<Own>,
-    /// Margins at the point evaluated last.
+    /// Margins at the point evaluated last, where they are asked for.
     margins: Vec<f64>,
+    keeps: bool,
 }
 
 impl Shared {
@@ -212,7 +233,7 @@ impl Shared {
 
 impl<'a> Metric<'a> {
     pub fn new(shared: &'a Shared) -> Metric<'a> {
-        Metric { shared, own: None, margins: Vec::new() }
+        Metric { shared, own: None, margins: Vec::new(), keeps: matches!(shared, Shared::Rows(..)) }
     }
 
     /// Whether the search should make H₀ of its own before its first step.
@@ -237,9 +258,19 @@ impl<'a> Metric<'a> {
         }
     }
 
+    /// From now on margins are kept.
+    pub fn keep_margins(&mut self) {
+        self.keeps = true;
+    }
+
+    /// Margins at the point evaluated last.
+    pub fn margins(&self) -> &[f64] {
+        &self.margins
+    }
+
     /// Takes note of the margins of the rows from `first` on.
     pub fn observe(&mut self, first: usize, margins: impl Iterator<Item = f64>) {
-        if matches!(self.shared, Shared::Rows(..)) {
+        if self.keeps {
             self.margins.truncate(first);
             self.margins.extend(margins);
         }

@@ -7,6 +7,7 @@ mod ground;
 mod joint;
 mod metric;
 mod objective;
+mod products;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -255,7 +256,11 @@ const WEIGHTS: usize = 1 << 22;
 
 fn block(context: &Context, n: usize) -> usize {
     let kept = n > LARGE && !is_streamed(context.train, context.alpha > 0.0);
-    if kept { LANES } else { (WEIGHTS / n.max(1)).clamp(SMALLEST_BLOCK, BLOCK) }
+    if kept {
+        return LANES;
+    }
+    // Whole lines: a block that does not fill them has idle lanes from its beginning.
+    (WEIGHTS / n.max(1)).clamp(SMALLEST_BLOCK, BLOCK) / SMALLEST_BLOCK * SMALLEST_BLOCK
 }
 
 /// Whether weights of many such rows are made again and not kept.

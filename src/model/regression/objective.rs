@@ -6,25 +6,33 @@ use std::ops::Range;
 use ndarray::Array2;
 
 use super::ground::Responses;
-use super::metric::{Hard, Metric, Shared, hessian};
+use super::metric::{Hard, Inverse, Metric, Shared, hessian};
+use super::products::Curvatures;
 use super::rows;
 use super::{Family, Regression};
 use crate::data::Dataset;
-use crate::kernel::lanes::{add, along, interleaved};
+use crate::kernel::lanes::{add, along, by_rows, interleaved};
 use crate::kernel::products::{add_gradients, add_margins};
 use crate::kernel::regression::{curvatures, loss_and_slope};
-use crate::kernel::{LANES, Level, Line, Panel, Scalar};
+use crate::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar};
+use crate::model::Response;
 use crate::optim::Minimum;
 use crate::optim::batch::{BatchObjective, Trial, evaluate_at};
 use crate::optim::bfgs::{self, Curved, Need, Stage};
 use crate::optim::lbfgs::{self, Settings};
+use crate::optim::truncated::{self, End};
 use crate::process::Measure;
 use crate::rng::CHUNK;
 
-/// Columns that are worked on together: their parameters stay in the cache.
-pub const COLUMNS: usize = 512;
+/// Columns that are worked on together: their parameters stay in the first-level cache.
+pub const COLUMNS: usize = 128;
+/// Columns that the rows of a tile are counted by at most.
+const WHOLE: usize = 512;
 /// Share of the curvature at margin 0 that searches begin with at least, however large the margins of their start.
 const LEAST: f64 = 1.0 / 16.0;
+/// Rows for a parameter up to which draws differ much, where they have one minimum: the Hessian of a draw varies by 2p/n about that of the
+/// unweighted data.
+const DIFFERENT: usize = 4;
 /// Rows that their size is taken from.
 const SAMPLE: usize = 1024;
 /// Values of columns for which singles will do on the way to a minimum, and one over the smallest.
@@ -40,7 +48,7 @@ const LINES: usize = 64;
 
 /// Rows of a tile in doubles.
 pub fn tile(columns: usize) -> usize {
-    TILE / columns.min(COLUMNS) * LANES
+    TILE / columns.min(WHOLE) * LANES
 }
 
 pub struct Objective<'a, F: Family> {
@@ -62,6 +70,7 @@ struct Seats<T = f64, const L: usize = LANES> {
     many: bool,
     first: usize,
     mass: Vec<Line<T, L>>,
+    /// Σ w y; where all draws have the same responses, 0 or 1, of a tile alone.
     ones: Vec<Line<T, L>>,
     /// Of a tile of rows: margins, then slopes; and its share of the gradient.
     margins: Vec<Line<T, L>>,
@@ -72,7 +81,7 @@ struct Seats<T = f64, const L: usize = LANES> {
 }
 
 impl<T: Scalar<L>, const L: usize> Seats<T, L> {
-    fn new(x: &Panel<T, L>, hard: Option<&Panel<T, L>>, many: bool) -> Self {
+    fn new(x: &Panel<T, L>, hard: Option<&Panel<T, L>>, many: bool, alike: bool) -> Self {
         let zeros = |len: usize| vec![Line::default(); len];
         let hard_rows = hard.map_or(0, Panel::rows);
         let kept = if many { 0 } else { x.rows() };
@@ -81,7 +90,7 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
             many,
             first: 0,
             mass: zeros(kept),
-            ones: zeros(kept),
+            ones: zeros(if alike { 0 } else { kept }),
             margins: Vec::new(),
             share: zeros(x.d()),
             hard_mass: zeros(hard_rows),
@@ -90,19 +99,29 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
     }
 
     /// Gives lanes to draws. What is new is put there some rows at a time, for all lanes of a line together.
-    fn take(&mut self, seats: &[Option<usize>; L], responses: &[Responses], n: usize, hard: Option<&Hard>) {
+    fn take(
+        &mut self,
+        seats: &[Option<usize>; L],
+        responses: &[Responses],
+        n: usize,
+        alike: bool,
+        hard: Option<&Hard>,
+    ) {
         let new: Vec<(usize, &Responses)> = (0..L)
             .filter(|&lane| seats[lane] != self.taken[lane])
             .filter_map(|lane| Some((lane, &responses[seats[lane]?])))
             .collect();
         self.taken = *seats;
         if !self.many {
-            let on_rows: Vec<_> = new.iter().map(|(lane, of)| (*lane, of.of(&(0..n)))).collect();
+            let sums = |of| (!alike).then(|| Responses::sums(of, 0..n));
+            let on_rows: Vec<_> = new.iter().map(|(lane, of)| (*lane, of.mass(0..n), sums(*of))).collect();
             for first in (0..n).step_by(LINES) {
                 let rows = first..n.min(first + LINES);
-                for (lane, [mass, ones]) in &on_rows {
+                for (lane, mass, ones) in &on_rows {
                     put(&mut self.mass[first..], &mass[rows.clone()], *lane);
-                    put(&mut self.ones[first..], &ones[rows.clone()], *lane);
+                    if let Some(ones) = ones {
+                        put(&mut self.ones[first..], &ones[rows.clone()], *lane);
+                    }
                 }
             }
         }
@@ -123,15 +142,36 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
         n: usize,
         responses: &[Responses],
         spare: &mut Spare,
+        y: Option<&[f64]>,
     ) {
-        if !self.many {
-            return;
+        if self.many {
+            self.reach_masses(level, rows, n, responses, spare, y.is_some());
         }
+        if let Some(y) = y {
+            // Rows that fill up the last group have none.
+            self.ones.clear();
+            self.ones.resize(rows.len(), Line::default());
+            let kept = rows.start - self.first..rows.end - self.first;
+            by_rows(level, &self.mass[kept], &y[rows.start..rows.end.min(n)], &mut self.ones);
+        }
+    }
+
+    fn reach_masses(
+        &mut self,
+        level: Level,
+        rows: &Range<usize>,
+        n: usize,
+        responses: &[Responses],
+        spare: &mut Spare,
+        alike: bool,
+    ) {
         if rows.start == 0 {
             (self.first, self.mass, self.ones) = (0, Vec::new(), Vec::new());
         }
-        for lines in [&mut self.mass, &mut self.ones] {
-            lines.drain(..rows.start - self.first);
+        let done = rows.start - self.first;
+        self.mass.drain(..done);
+        if !alike {
+            self.ones.drain(..done);
         }
         self.first = rows.start;
         while self.first + self.mass.len() < rows.end {
@@ -141,12 +181,14 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
                 let place = lane * len..(lane + 1) * len;
                 let (mass, ones) = (&mut spare.mass[place.clone()], &mut spare.ones[place]);
                 match draw {
+                    Some(draw) if alike => responses[*draw].masses_of_chunk(at / CHUNK, mass),
                     Some(draw) => responses[*draw].chunk(at / CHUNK, mass, ones),
                     None => [mass, ones].into_iter().for_each(|values| values.fill(0.0)),
                 }
             }
             // Rows that fill up the last group have mass 0.
-            for (lines, values) in [(&mut self.mass, &spare.mass), (&mut self.ones, &spare.ones)] {
+            let formats = [(&mut self.mass, &spare.mass), (&mut self.ones, &spare.ones)];
+            for (lines, values) in formats.into_iter().take(if alike { 1 } else { 2 }) {
                 let from = lines.len();
                 lines.resize(from + len.next_multiple_of(L), Line::default());
                 interleaved(level, &values[..L * len], len, &mut lines[from..][..len]);
@@ -190,6 +232,7 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
     bench: &mut [Seats<T, L>],
     trials: &mut [Trial<T, L>],
     responses: &[Responses],
+    y: Option<&[f64]>,
     mut see: impl FnMut(&Seats<T, L>, Range<usize>),
 ) {
     let many = bench.iter().any(|seats| seats.many);
@@ -199,7 +242,7 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
         at.gradient.fill(Line::default());
         at.values = [0.0; L];
     }
-    for groups in pieces(x.groups(), TILE / x.d().min(COLUMNS)) {
+    for groups in pieces(x.groups(), tile(x.d()) / LANES) {
         let rows = groups.start * L..groups.end * L;
         for seats in bench.iter_mut() {
             seats.margins.clear();
@@ -212,9 +255,10 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
         }
         for (seats, trial) in bench.iter_mut().zip(trials.iter_mut()) {
             see(seats, rows.start..rows.end.min(x.n()));
-            seats.reach(level, &rows, x.n(), responses, &mut spare);
+            seats.reach(level, &rows, x.n(), responses, &mut spare, y);
             let kept = rows.start - seats.first..rows.end - seats.first;
-            let (mass, ones) = (&seats.mass[kept.clone()], &seats.ones[kept]);
+            let mass = &seats.mass[kept.clone()];
+            let ones = if y.is_some() { &seats.ones[..] } else { &seats.ones[kept] };
             let loss = loss_and_slope::<F, T, L>(level, &mut seats.margins, mass, ones);
             trial.at.values.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
             seats.share.fill(Line::default());
@@ -291,16 +335,66 @@ impl<'a, F: Family> Objective<'a, F> {
                 bfgs::minimise_block(level, &mut doubles, stages, &settings)
             }
             Shared::Rows(_, columns) => self.minimise_through_rows(columns, starts, &settings),
+            Shared::Factor { near, .. } if self.draws_differ() && self.suits_singles() => {
+                self.minimise_by_products(near, starts, &settings)
+            }
             Shared::Factor { .. } | Shared::Unknown => {
                 lbfgs::minimise_block_from(&mut self.in_lanes(), starts, self.begins_near, &settings)
             }
         }
     }
 
+    /// There is one minimum, and the Hessians of draws are so far from that of the unweighted data that searches with it take many steps.
+    fn draws_differ(&self) -> bool {
+        let (n, p) = (self.data.n(), self.model.d() + 1);
+        self.model.has_one_minimum() && DIFFERENT * p >= n
+    }
+
     /// Columns are neither so large nor so small that their squares lose digits, or that steps along them do.
     fn suits_singles(&self) -> bool {
         let mut sizes = self.data.x.panel_with_intercept().sizes();
         sizes.all(|size| size == 0.0 || (1.0 / LARGEST_SINGLE..LARGEST_SINGLE).contains(&size))
+    }
+
+    /// By Newton's method with the products of Hessians, and by L-BFGS from where singles do not show the way.
+    fn minimise_by_products(
+        mut self,
+        inverse: &Inverse,
+        starts: Vec<Vec<f64>>,
+        settings: &Settings,
+    ) -> Vec<Minimum> {
+        let level = self.model.level;
+        let mut lanes = self.in_lanes();
+        let mut ends =
+            truncated::minimise_block(level, &mut Curvatures::new(&mut lanes, inverse), starts, settings);
+        drop(lanes);
+        let left: Vec<usize> = (0..ends.len()).filter(|&i| matches!(ends[i], End::Left { .. })).collect();
+        let starts = ends.iter_mut().filter_map(|end| match end {
+            End::Left { theta, .. } => Some(std::mem::take(theta)),
+            End::Minimum(_) => None,
+        });
+        let mut rest = self.by_lbfgs(left, starts.collect(), true, settings).into_iter();
+        let minimum = |end: End| match end {
+            End::Minimum(minimum) => minimum,
+            End::Left { iterations: done, .. } => {
+                let minimum = rest.next().expect("one for each that is left");
+                Minimum { iterations: done + minimum.iterations, ..minimum }
+            }
+        };
+        ends.into_iter().map(minimum).collect()
+    }
+
+    /// The searches of some draws alone, by L-BFGS.
+    fn by_lbfgs(
+        &mut self,
+        draws: Vec<usize>,
+        starts: Vec<Vec<f64>>,
+        near: bool,
+        settings: &Settings,
+    ) -> Vec<Minimum> {
+        let mut responses: Vec<_> = std::mem::take(&mut self.responses).into_iter().map(Some).collect();
+        self.responses = draws.iter().map(|&i| responses[i].take().expect("each is left once")).collect();
+        lbfgs::minimise_block_from(&mut self.in_lanes(), starts, near, settings)
     }
 
     /// By majorisation as long as that gains much, and by L-BFGS from where it does not.
@@ -312,10 +406,8 @@ impl<'a, F: Family> Objective<'a, F> {
     ) -> Vec<Minimum> {
         let descents = rows::descend(self.model, &mut self.in_lanes(), columns, starts, settings);
         let left: Vec<usize> = (0..descents.len()).filter(|&i| descents[i].status.is_none()).collect();
-        let mut responses: Vec<_> = self.responses.into_iter().map(Some).collect();
-        self.responses = left.iter().map(|&i| responses[i].take().expect("each is left once")).collect();
         let starts = left.iter().map(|&i| descents[i].theta.clone()).collect();
-        let mut rest = lbfgs::minimise_block(&mut self.in_lanes(), starts, settings).into_iter();
+        let mut rest = self.by_lbfgs(left, starts, false, settings).into_iter();
         let minimum = |descent: rows::Descent| {
             let done = descent.iterations;
             descent.minimum().unwrap_or_else(|| {
@@ -324,6 +416,31 @@ impl<'a, F: Family> Objective<'a, F> {
             })
         };
         descents.into_iter().map(minimum).collect()
+    }
+
+    /// The responses of the rows, where they are 0 or 1 and those of every draw: what is to be multiplied by them is exact in
+    /// either format.
+    fn responses_of_all(&self) -> Option<&'a [f64]> {
+        let plain = |of: &Responses<'a>| of.plain_responses();
+        let binary = F::RESPONSE == Response::Binary;
+        self.responses
+            .first()
+            .and_then(plain)
+            .filter(|_| binary && self.responses.iter().all(|r| plain(r).is_some()))
+    }
+
+    pub fn model(&self) -> &'a Regression<F> {
+        self.model
+    }
+
+    /// The rows in singles.
+    pub fn singles(&self) -> &'a Panel<f32, SINGLES> {
+        self.data.x.singles_with_intercept()
+    }
+
+    /// Mass of each row of a draw.
+    pub fn mass(&self, draw: usize) -> Cow<'_, [f64]> {
+        self.responses[draw].mass(0..self.data.n())
     }
 
     /// Mass of each row of a draw, and Σ w y there.
@@ -372,6 +489,8 @@ pub struct InLanes<'o, 'a, F: Family, T, const L: usize> {
     singles: bool,
     metrics: Vec<Metric<'a>>,
     bench: Vec<Seats<T, L>>,
+    /// The responses of all draws, where they are 0 or 1 and the same.
+    y: Option<&'a [f64]>,
 }
 
 impl<'o, 'a, F: Family, T: Scalar<L>, const L: usize> InLanes<'o, 'a, F, T, L> {
@@ -382,7 +501,16 @@ impl<'o, 'a, F: Family, T: Scalar<L>, const L: usize> InLanes<'o, 'a, F, T, L> {
         singles: bool,
     ) -> Self {
         let metrics = of.responses.iter().map(|_| Metric::new(of.shared)).collect();
-        InLanes { of, x, hard, singles, metrics, bench: Vec::new() }
+        InLanes { of, x, hard, singles, metrics, bench: Vec::new(), y: of.responses_of_all() }
+    }
+
+    /// From now on the margins of a draw at the point evaluated last are known.
+    pub fn keep_margins(&mut self) {
+        self.metrics.iter_mut().for_each(Metric::keep_margins);
+    }
+
+    pub fn margins(&self, draw: usize) -> &[f64] {
+        self.metrics[draw].margins()
     }
 }
 
@@ -395,12 +523,13 @@ impl<F: Family, T: Scalar<L>, const L: usize> BatchObjective<T, L> for InLanes<'
         let (d, p, of) = (self.of.model.d(), self.p(), self.of);
         let level = of.model.level;
         let groups = self.bench.len().max(trials.len());
-        self.bench.resize_with(groups, || Seats::new(self.x, self.hard, self.x.n() > of.model.large));
+        let alike = self.y.is_some();
+        self.bench.resize_with(groups, || Seats::new(self.x, self.hard, self.x.n() > of.model.large, alike));
         for (seats, trial) in self.bench.iter_mut().zip(trials.iter()) {
-            seats.take(&trial.seats, &of.responses, of.data.n(), of.shared.hard());
+            seats.take(&trial.seats, &of.responses, of.data.n(), alike, of.shared.hard());
         }
         let (bench, metrics) = (&mut self.bench[..trials.len()], &mut self.metrics);
-        pass::<F, _, _>(level, self.x, bench, trials, &of.responses, |seats, rows| {
+        pass::<F, _, _>(level, self.x, bench, trials, &of.responses, self.y, |seats, rows| {
             for (lane, draw) in seats.taken.iter().enumerate() {
                 let Some(draw) = *draw else { continue };
                 metrics[draw].observe(rows.start, seats.margins[..rows.len()].iter().map(|m| m[lane].into()));
@@ -613,6 +742,33 @@ mod tests {
                 assert!((end.value / alone.value - 1.0).abs() < 1e-13, "{level:?}");
                 assert!(end.theta.iter().zip(&alone.theta).all(|(a, b)| (a - b).abs() < 1e-6), "{level:?}");
             }
+        }
+    }
+
+    /// Half as many columns as rows: draws differ, and searches go by products of their Hessians to the minima that L-BFGS finds, each
+    /// whatever is beside it.
+    #[test]
+    fn searches_by_products_end_where_others_do() {
+        let (data, d) = (data(60, 24), 24);
+        let draws: Vec<_> =
+            (0..19).map(|draw| Prior::Noninformative.posterior_draw(&data, Seed(5), draw)).collect();
+        for level in available() {
+            let model = Regression { level, ..test_model(d, Penalty::Ridge) };
+            let shared = model.metric(&data);
+            let block: Vec<&Measure> = draws.iter().collect();
+            let objective = || Objective::of_observed(&model, shared, &block);
+            assert!(matches!(shared, Shared::Factor { .. }) && objective().draws_differ());
+            let starts = vec![vec![0.0; d + 1]; draws.len()];
+            let by_lbfgs =
+                lbfgs::minimise_block(&mut objective().in_lanes(), starts.clone(), &model.settings());
+            let found = objective().minimise(starts.clone());
+            for (end, other) in found.iter().zip(&by_lbfgs) {
+                assert_eq!(end.status, Status::Ok);
+                assert!((end.value / other.value - 1.0).abs() < 1e-13, "{level:?}");
+                assert!(end.theta.iter().zip(&other.theta).all(|(a, b)| (a - b).abs() < 1e-6), "{level:?}");
+            }
+            let alone = Objective::of_observed(&model, shared, &block[7..8]).minimise(starts[..1].to_vec());
+            assert_eq!(alone[0], found[7], "{level:?}");
         }
     }
 
