@@ -248,6 +248,7 @@ impl<L: Law> Predictor<L> {
             metric: OnceLock::new(),
             sound: OnceLock::new(),
             home: OnceLock::new(),
+            block: self.block,
         }
     }
 
