@@ -3,6 +3,7 @@
 
 use super::Dataset;
 use super::design::{Design, Groups};
+use crate::storage::Buffer;
 
 /// Fewer rows are left alone unless it is asked for: they are cheap as they are.
 pub const FEWEST: usize = 10_000;
@@ -15,6 +16,8 @@ const LOOKED_AT: usize = 1 << 16;
 pub struct Collapsed {
     /// How many there were.
     pub rows: usize,
+    /// How many were kept while they were prepared.
+    pub kept: usize,
     /// They had whole case weights, or none.
     pub whole_weights: bool,
 }
@@ -35,14 +38,14 @@ impl Dataset {
         let (clusters, strata) = (self.design.clusters(), self.design.strata().map(|(groups, _)| groups));
         let design = Design::new(Some(count), clusters.map(pick), strata.map(pick));
         let whole_weights = self.design.weights().is_none_or(|c| c.iter().all(|c| c.fract() == 0.0));
-        let from = self.collapsed.unwrap_or(Collapsed { rows: self.n(), whole_weights });
+        let from = self.collapsed.unwrap_or(Collapsed { rows: self.n(), kept: self.n(), whole_weights });
         Some(Dataset { collapsed: Some(from), ..self.select(&first).with_design(design) })
     }
 
     /// The same where it leaves at most one row of `times`, of many rows.
     pub fn collapsed_if_it_pays(&self, times: usize) -> Option<Dataset> {
-        let n = self.n();
-        if n < FEWEST || !self.has_twins() {
+        let n = self.rows_before();
+        if n < FEWEST || self.collapsed.is_none() && !self.has_twins() {
             return None;
         }
         self.collapsed(n / times)
@@ -58,42 +61,36 @@ impl Dataset {
     }
 }
 
-/// Rows that differ, each with the weights of its copies.
-struct Distinct<'a> {
-    data: &'a Dataset,
-    /// Place of a row among those below, by its hash; 0 is none, others are counted from 1.
+/// Places of rows that differ, found by their hashes.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Slots {
+    /// The place of a row; 0 is none, others are counted from 1.
     slots: Vec<u32>,
     hashes: Vec<u64>,
-    first: Vec<usize>,
-    count: Vec<f64>,
 }
 
-impl<'a> Distinct<'a> {
-    fn new(data: &'a Dataset, expected: usize) -> Distinct<'a> {
+impl Slots {
+    fn new(expected: usize) -> Slots {
         let slots = vec![0; (2 * expected).next_power_of_two().max(1 << 10)];
-        Distinct { data, slots, hashes: Vec::new(), first: Vec::new(), count: Vec::new() }
+        Slots { slots, hashes: Vec::new() }
     }
 
-    /// Adds row i; false if it has been seen.
-    fn add(&mut self, i: usize) -> bool {
-        let hash = words(self.data, i).fold(0, |hash, word| scrambled(hash ^ word));
+    /// The place of the row with this hash that `is_it`, or that of a new one.
+    fn place(&mut self, hash: u64, is_it: impl Fn(usize) -> bool) -> (usize, bool) {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
         while let Some(k) = (self.slots[slot] as usize).checked_sub(1) {
-            if self.hashes[k] == hash && words(self.data, self.first[k]).eq(words(self.data, i)) {
-                self.count[k] += self.data.weight(i);
-                return false;
+            if self.hashes[k] == hash && is_it(k) {
+                return (k, false);
             }
             slot = (slot + 1) & mask;
         }
-        self.first.push(i);
         self.hashes.push(hash);
-        self.count.push(self.data.weight(i));
-        self.slots[slot] = u32::try_from(self.first.len()).expect("fewer rows than that fit into memory");
-        if 2 * self.first.len() > self.slots.len() {
+        self.slots[slot] = u32::try_from(self.hashes.len()).expect("fewer rows than that fit into memory");
+        if 2 * self.hashes.len() > self.slots.len() {
             self.grow();
         }
-        true
+        (self.hashes.len() - 1, true)
     }
 
     fn grow(&mut self) {
@@ -107,6 +104,97 @@ impl<'a> Distinct<'a> {
             self.slots[slot] = k as u32 + 1;
         }
     }
+}
+
+/// Rows that differ, each with the weights of its copies.
+struct Distinct<'a> {
+    data: &'a Dataset,
+    slots: Slots,
+    first: Vec<usize>,
+    count: Vec<f64>,
+}
+
+impl<'a> Distinct<'a> {
+    fn new(data: &'a Dataset, expected: usize) -> Distinct<'a> {
+        Distinct { data, slots: Slots::new(expected), first: Vec::new(), count: Vec::new() }
+    }
+
+    /// Adds row i; false if it has been seen.
+    fn add(&mut self, i: usize) -> bool {
+        let Distinct { data, slots, first, count } = self;
+        let hash = hash(words(data, i));
+        let (k, is_new) = slots.place(hash, |k| words(data, first[k]).eq(words(data, i)));
+        if is_new {
+            first.push(i);
+            count.push(0.0);
+        }
+        count[k] += data.weight(i);
+        is_new
+    }
+}
+
+/// Rows that are counted while a table is read, so that it holds those that differ and no others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copies {
+    slots: Slots,
+    /// How often each row occurs.
+    pub counts: Vec<u64>,
+    /// The number of the first of its copies in the file, from 0.
+    pub first: Vec<usize>,
+    /// Rows so far.
+    rows: usize,
+    /// At most one row of so many may be left.
+    times: usize,
+}
+
+impl Copies {
+    /// Rows are counted from so many on: fewer are cheap as they are.
+    pub const FROM: usize = 1 << 20;
+
+    pub fn new(times: usize) -> Copies {
+        Copies { slots: Slots::new(0), counts: Vec::new(), first: Vec::new(), rows: 0, times }
+    }
+
+    /// Rows that have been counted: no more are to come.
+    pub fn of(counts: Vec<u64>, first: Vec<usize>, times: usize) -> Copies {
+        let rows = counts.iter().sum::<u64>() as usize;
+        Copies { slots: Slots::default(), counts, first, rows, times }
+    }
+
+    /// Counts a row, and puts it below those of `cells` if none is like it; false if that does not pay, at this row or one before.
+    pub fn add(&mut self, row: &[f64], cells: &mut Buffer<f64>) -> bool {
+        if self.are_too_few() {
+            return false;
+        }
+        let width = row.len();
+        let same = |k: usize| {
+            cells[k * width..(k + 1) * width].iter().zip(row).all(|(a, b)| a.to_bits() == b.to_bits())
+        };
+        let (k, is_new) = self.slots.place(hash(row.iter().map(|v| v.to_bits())), same);
+        if is_new {
+            cells.extend_from_slice(row);
+            self.counts.push(0);
+            self.first.push(self.rows);
+        }
+        self.counts[k] += 1;
+        self.rows += 1;
+        !self.are_too_few()
+    }
+
+    /// Of these rows alone, in this order.
+    pub fn select(&self, rows: &[usize]) -> Copies {
+        let counts = rows.iter().map(|&i| self.counts[i]).collect();
+        Copies::of(counts, rows.iter().map(|&i| self.first[i]).collect(), self.times)
+    }
+
+    /// So many rows differ that counting them does not pay.
+    pub fn are_too_few(&self) -> bool {
+        self.rows >= Copies::FROM && self.counts.len() * self.times > self.rows
+    }
+}
+
+fn hash(words: impl Iterator<Item = u64>) -> u64 {
+    words.fold(0, |hash, word| scrambled(hash ^ word))
 }
 
 /// All that tells a row from another, but its case weight.

@@ -246,6 +246,18 @@ pub fn read(
     format: Format,
     rules: &text::Rules,
 ) -> crate::error::Result<(table::Table, files::Fingerprint)> {
+    let (mut table, mut fingerprint) = read_once(path, format, rules)?;
+    if table.is_scattered() {
+        (table, fingerprint) = read_once(path, format, &text::Rules { gather: None, ..rules.clone() })?;
+    }
+    Ok((table, fingerprint))
+}
+
+fn read_once(
+    path: &std::path::Path,
+    format: Format,
+    rules: &text::Rules,
+) -> crate::error::Result<(table::Table, files::Fingerprint)> {
     let shown = path.display().to_string();
     let mut file = files::InputFile::open(path)?;
     let table = match if file.is_columns() { Format::Columns } else { format } {

@@ -8,6 +8,7 @@ use ndarray::{Array1, Axis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::collapse::Collapsed;
 use super::design::{Design, DesignColumns, Groups};
 use super::doubts::doubts;
 use super::formula::Formula;
@@ -255,6 +256,8 @@ pub struct Frame {
     design: Design,
     response: ResponseNames,
     origin: Arc<Origin>,
+    /// Of rows that stand for several, which those were.
+    collapsed: Option<Collapsed>,
 }
 
 /// What the columns of a frame were made of.
@@ -370,6 +373,7 @@ impl Frame {
             design: self.design.select(rows),
             origin: self.origin.clone(),
             response: self.response.clone(),
+            collapsed: self.collapsed,
         }
     }
 
@@ -441,7 +445,10 @@ pub fn frames(train: Table, test: Option<Table>, recipe: &Recipe) -> Result<(Fra
     let design = layout.chosen.design(&train, &kept)?;
     let pattern = Pattern { table: train.empty(), layout: layout.clone(), recipe: recipe.clone() };
     let origin = Arc::new(Origin { pattern: Some(pattern), ..layout.origin(&train, recipe) });
-    let train = Frame { design, origin, ..frame(train, &kept, &layout, wider, recipe)? };
+    let rows = || kept.iter().map(|&i| train.copies_of(i)).sum();
+    let before = || Collapsed { rows: rows(), kept: kept.len(), whole_weights: true };
+    let collapsed = train.copies.is_some().then(before);
+    let train = Frame { design, origin, collapsed, ..frame(train, &kept, &layout, wider, recipe)? };
     notes.doubts = doubts(&layout.levels);
     (notes.levels, notes.columns) = (layout.levels, layout.columns);
     Ok((train, test, notes))
@@ -570,7 +577,10 @@ impl Chosen {
                 }
             }
         }
-        let weights = self.design.weight.map(|j| case_weights(table, j, kept)).transpose()?;
+        let weights = match &table.copies {
+            Some(copies) => Some(kept.iter().map(|&i| copies.counts[i] as f64).collect()),
+            None => self.design.weight.map(|j| case_weights(table, j, kept)).transpose()?,
+        };
         Ok(Design::new(weights, clusters, strata))
     }
 
@@ -596,18 +606,19 @@ impl Chosen {
                 continue;
             }
             let missing: Vec<usize> = self.all().filter(|&j| row[j].is_nan()).collect();
-            missing.iter().for_each(|&j| counts[j] += 1);
-            notes.rows_with_missing += usize::from(!missing.is_empty());
+            let copies = table.copies_of(i);
+            missing.iter().for_each(|&j| counts[j] += copies);
+            notes.rows_with_missing += if missing.is_empty() { 0 } else { copies };
             match missing.iter().find(|&&j| fatal(j)) {
                 Some(&j) if recipe.missing == Missing::Error => return Err(self.missing_cell(table, i, j)),
-                Some(_) => notes.rows_dropped += 1,
+                Some(_) => notes.rows_dropped += copies,
                 None => {
-                    notes.cells_imputed += missing.len();
+                    notes.cells_imputed += missing.len() * copies;
                     kept.push(i);
                 }
             }
         }
-        let present = table.rows() - absent;
+        let present = table.rows_of_file() - absent;
         if kept.is_empty() {
             let empty = self.all().find(|&j| present > 0 && counts[j] == present);
             let why = match empty {
@@ -622,7 +633,7 @@ impl Chosen {
             };
             return Err(Error::input(format!("every row of the data has {why}")));
         }
-        notes.rows += table.rows();
+        notes.rows += table.rows_of_file();
         notes.rows_of_weight_0 += absent;
         for j in self.all().filter(|&j| counts[j] > 0) {
             *notes.missing.entry(table.names[j].clone()).or_default() += counts[j];
@@ -945,6 +956,7 @@ fn frame(table: Table, kept: &[usize], layout: &Layout, wider: Place, recipe: &R
         design: Design::default(),
         origin: Arc::default(),
         response,
+        collapsed: None,
     })
 }
 
@@ -1182,22 +1194,18 @@ impl Frame {
                 }
             }
         }
-        if kept.len() == self.columns.len() {
-            return Dataset::new(self.x, self.y, self.columns)
-                .with_design(self.design)
-                .with_event(self.event)
-                .with_offset(self.offset)
-                .with_classes(self.classes)
-                .with_response_names(self.response);
-        }
-        let columns = kept.iter().map(|&j| self.columns[j].clone()).collect();
-        let x = self.x.columns(kept);
-        Dataset::new(x, self.y, columns)
+        let (x, columns) = match kept.len() == self.columns.len() {
+            true => (self.x, self.columns),
+            false => (self.x.columns(kept), kept.iter().map(|&j| self.columns[j].clone()).collect()),
+        };
+        let collapsed = self.collapsed;
+        let data = Dataset::new(x, self.y, columns)
             .with_design(self.design)
             .with_event(self.event)
             .with_offset(self.offset)
             .with_classes(self.classes)
-            .with_response_names(self.response)
+            .with_response_names(self.response);
+        Dataset { collapsed, ..data }
     }
 }
 

@@ -153,7 +153,7 @@ impl Shape {
             if let Some(row) = table.column(place).position(f64::is_infinite) {
                 let message = format!(
                     "is infinite in row {} of the data that are used; `data.filter` leaves rows out",
-                    row + 1
+                    table.number(row)
                 );
                 return Err((key.clone(), Fault::new(node.span.clone(), message)));
             }
@@ -183,6 +183,7 @@ impl Shape {
             table.cells.copy_within(from * width..(from + 1) * width, to * width);
         }
         table.truncate(rows.len());
+        table.copies = table.copies.map(|copies| copies.select(&rows));
         Ok(table)
     }
 

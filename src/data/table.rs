@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::collapse::Copies;
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result};
 use crate::storage::{Buffer, Place};
@@ -114,6 +115,8 @@ pub struct Table {
     pub places: Vec<usize>,
     /// Where the rows stood in the table that they are some of; empty if it is the whole.
     pub(crate) origin: Vec<usize>,
+    /// Where rows that are alike were counted while they were read: how many each of those that are left stands for.
+    pub(crate) copies: Option<Copies>,
 }
 
 impl Table {
@@ -214,12 +217,43 @@ impl Table {
             header: self.header.clone(),
             places: self.places.clone(),
             origin: rows.iter().map(|&i| self.number(i) - 1).collect(),
+            copies: self.copies.as_ref().map(|copies| copies.select(rows)),
         }
+    }
+
+    /// How many rows of the file a row stands for.
+    pub fn copies_of(&self, row: usize) -> usize {
+        self.copies.as_ref().map_or(1, |copies| copies.counts[row] as usize)
+    }
+
+    /// How many rows of the file there are in all.
+    pub fn rows_of_file(&self) -> usize {
+        self.copies.as_ref().map_or(self.rows, |copies| copies.counts.iter().sum::<u64>() as usize)
+    }
+
+    /// With rows that are alike as one, if at most one of `times` of the first rows is left; more may come.
+    pub(super) fn gather(&mut self, times: usize) {
+        let (width, mut copies) = (self.width(), Copies::new(times));
+        let mut distinct = Buffer::new(Place::Memory);
+        let mut rows = self.cells.chunks_exact(width);
+        // Judged by the same rows, however many have come at once.
+        let judged = rows.by_ref().take(Copies::FROM).all(|row| copies.add(row, &mut distinct));
+        if judged && rows.all(|row| copies.add(row, &mut distinct)) {
+            self.rows = copies.counts.len();
+            self.cells = distinct;
+            self.copies = Some(copies);
+        }
+    }
+
+    /// Rows were counted, and more differ than was thought.
+    pub fn is_scattered(&self) -> bool {
+        self.copies.as_ref().is_some_and(Copies::are_too_few)
     }
 
     /// The number of a row, from 1, in the table that it was read into.
     pub fn number(&self, row: usize) -> usize {
-        self.origin.get(row).map_or(row, |&i| i) + 1
+        let first = self.copies.as_ref().map_or(row, |copies| copies.first[row]);
+        self.origin.get(row).map_or(first, |&i| i) + 1
     }
 
     /// With its rows numbered as those of another table.

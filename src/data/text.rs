@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use super::blocks::{self, Blocks, Piece, Rows};
+use super::collapse::Copies;
 use super::records::{Fault, Lines, Quotes, Record, Records, Separator};
 use super::table::{Header, Kind, Levels, Table};
 use super::{decimal, memory};
@@ -54,6 +55,8 @@ pub struct Rules {
     pub comma: bool,
     /// Read no more rows than this.
     pub rows: Option<usize>,
+    /// Of many rows, those that are alike are counted and not kept, where at most one of so many is left.
+    pub gather: Option<usize>,
     /// Where the table is to be; left out: in memory as long as that is large enough.
     pub place: Option<Place>,
 }
@@ -91,6 +94,7 @@ impl Default for Rules {
             strip: String::new(),
             comma: false,
             rows: None,
+            gather: None,
             place: None,
         }
     }
@@ -158,6 +162,10 @@ pub(super) struct Builder {
     pub(super) file: String,
     /// Rows have numbers, and no lines.
     by_rows: bool,
+    /// Rows that are alike may be counted, see [`Rules::gather`].
+    gather: Option<usize>,
+    /// The row in the making.
+    cells_of_row: Vec<f64>,
     bad: Vec<String>,
     bad_count: usize,
 }
@@ -202,6 +210,9 @@ impl<'a, R: Read> Reader<'a, R> {
                     Some(pieces) => pieces.into_iter().for_each(|piece| builder.append(piece)),
                     None => break,
                 }
+                if builder.is_scattered() {
+                    return Ok(builder.table);
+                }
             }
             let Some((place, record)) = records.next().map_err(broken)? else { break };
             // A lone blank line is a missing value to one reader and nothing to another: ask instead of guessing. With
@@ -214,6 +225,9 @@ impl<'a, R: Read> Reader<'a, R> {
             }
             if started {
                 builder.row(place.line, record.len(), |j| record.cell(j));
+                if builder.is_scattered() {
+                    return Ok(builder.table);
+                }
             } else {
                 // Kinds of columns are settled on the first rows, which then are read like all others.
                 looked_at.push((place.line, record.to_vec()));
@@ -250,8 +264,29 @@ impl Builder {
     }
 
     fn append(&mut self, piece: Piece) {
-        self.table.cells.extend_from_slice(&piece.cells);
-        self.table.rows += piece.rows;
+        self.add(&piece.cells, piece.rows);
+    }
+
+    /// So many rows, below the others or among their likes.
+    pub(super) fn add(&mut self, cells: &[f64], rows: usize) {
+        let table = &mut self.table;
+        if let Some(copies) = &mut table.copies {
+            let rows = cells.chunks_exact(table.names.len());
+            rows.take_while(|row| copies.add(row, &mut table.cells)).for_each(drop);
+            table.rows = copies.counts.len();
+            return;
+        }
+        table.cells.extend_from_slice(cells);
+        table.rows += rows;
+        if let Some(times) = self.gather.filter(|_| table.rows >= Copies::FROM && !table.names.is_empty()) {
+            self.gather = None;
+            table.gather(times);
+        }
+    }
+
+    /// More rows differ than was thought: the table is of no use.
+    pub(super) fn is_scattered(&self) -> bool {
+        self.table.is_scattered()
     }
 
     /// For rows that are no lines of text, of a table with these columns.
@@ -331,15 +366,18 @@ impl Builder {
             self.refuse(format!("{}:{line}: {len} cells where {width} are expected", self.file));
             return;
         }
+        let mut row = std::mem::take(&mut self.cells_of_row);
+        row.clear();
         for j in 0..self.table.width() {
             let cell = cell(self.table.places[j]);
             let value = self.value(j, cell);
-            self.table.cells.push(value.unwrap_or(f64::NAN));
+            row.push(value.unwrap_or(f64::NAN));
             if let Err(why) = value {
                 self.refuse(self.place(line, j, cell, why));
             }
         }
-        self.table.rows += 1;
+        self.add(&row, 1);
+        self.cells_of_row = row;
     }
 
     fn new(file: &str, rules: &Rules) -> Self {
@@ -354,6 +392,8 @@ impl Builder {
             may_move: rules.place.is_none(),
             file: printable(file),
             by_rows: false,
+            gather: rules.gather,
+            cells_of_row: Vec::new(),
             bad: Vec::new(),
             bad_count: 0,
         }

@@ -7,6 +7,7 @@ use rand::RngExt;
 use super::response::with_response;
 use crate::config::{Count, Document, nearest, printable, within};
 use crate::data::by::{Grouped, in_order};
+use crate::data::collapse::{Collapsed, FEWEST};
 use crate::data::columns::ENDING;
 use crate::data::design::DesignColumns;
 use crate::data::files::{Input, SearchPath};
@@ -73,6 +74,8 @@ pub struct Sources {
     folds: Option<usize>,
     /// Identical rows are one where at most one of so many is left.
     pays: usize,
+    /// Identical rows are counted while they are read, where at most one of so many is left.
+    gather: Option<usize>,
 }
 
 /// What the rows of a repeat are made of.
@@ -107,6 +110,21 @@ impl Sources {
         document: &Document,
         search: &SearchPath,
     ) -> Result<Vec<Arc<Sources>>> {
+        let gather = experiment.data.train.as_ref().is_some_and(|files| may_gather(experiment, files));
+        let sources = Sources::read_as(experiment, document, search, gather)?;
+        // Rows that were counted, and of which too many are left when they are prepared, are read as others are.
+        match sources[0].is_scattered(&experiment.data) {
+            true => Sources::read_as(experiment, document, search, false),
+            false => Ok(sources),
+        }
+    }
+
+    fn read_as(
+        experiment: &Experiment,
+        document: &Document,
+        search: &SearchPath,
+        gather: bool,
+    ) -> Result<Vec<Arc<Sources>>> {
         let config = &experiment.data;
         let shape = Shape::new(&config.derive, config.filter.as_deref(), config.formula.as_deref());
         let shape = shape.unwrap_or_else(|_| unreachable!("checked with the experiment"));
@@ -114,6 +132,7 @@ impl Sources {
         let pays = if experiment.model.is_closed_form() { 32 } else { 2 };
         let mut sources =
             Sources { recipe: recipe_of(experiment, config, &shape), shape, pays, ..Sources::default() };
+        sources.gather = gather.then_some(pays.min(MOST_LEFT));
         sources.folds = experiment.evaluate.folds.map(|folds| folds.get());
         if let Some(CategoricalConfig::Columns(columns)) = &config.categorical {
             sources.categorical.clone_from(columns);
@@ -130,6 +149,7 @@ impl Sources {
         if let Some(files) = &config.train {
             let train = sources.read_part(files, config.labels.as_ref(), config, config.rows, search);
             let train = train.map_err(|error| sources.taken_for_numbers(error, config))?;
+            sources.gather = None;
             sources.made = sources.shape.kept(&train);
             let train = sources.shaped(train).map_err(located)?;
             let in_train =
@@ -210,7 +230,17 @@ impl Sources {
             categorical: self.categorical.clone(),
             folds: self.folds,
             pays: self.pays,
+            gather: None,
         }
+    }
+
+    /// Rows were counted while they were read, and should not have been.
+    fn is_scattered(&self, config: &DataConfig) -> bool {
+        let Source::Fixed(Rows { train, .. }, _) = &self.data else { return false };
+        let judged = |before: Collapsed| {
+            config.collapse.is_none() && (before.rows < FEWEST || train.n() > before.rows / self.pays)
+        };
+        train.collapsed.is_some_and(judged)
     }
 
     /// The rows of every group.
@@ -412,9 +442,8 @@ impl Sources {
         let limit = rows.filter(|&r| r > 0 && files.as_slice().len() == 1 && whole);
         let mut table = Table::default();
         for file in files.as_slice() {
-            let part =
-                self.read_file(file, &rules(config, &self.recipe, &self.shape, limit), config, search)?;
-            table.append(part, file)?;
+            let rules = Rules { gather: self.gather, ..rules(config, &self.recipe, &self.shape, limit) };
+            table.append(self.read_file(file, &rules, config, search)?, file)?;
         }
         if let Some(labels) = labels {
             let mut responses = Table::default();
@@ -664,6 +693,9 @@ fn copied(rows: &Dataset, copies: usize) -> Dataset {
     rows.select(&numbers)
 }
 
+/// Identical rows are counted while they are read where one of so many is left of the first ones: of more rows, fewer will be.
+const MOST_LEFT: usize = 8;
+
 /// What the streams of data of a repeat are for.
 const ROWS: u64 = 0;
 const RESPONSES: u64 = 1;
@@ -795,8 +827,19 @@ fn rules(config: &DataConfig, recipe: &Recipe, shape: &Shape, rows: Option<usize
         strip: config.strip.clone().unwrap_or_default(),
         comma: config.has_decimal_commas(),
         rows,
+        gather: None,
         place: place(config),
     }
+}
+
+/// Rows that are alike may be counted while they are read: nobody asks for the others by their number, or adds to them.
+fn may_gather(experiment: &Experiment, files: &Files) -> bool {
+    let config = &experiment.data;
+    let apart = config.labels.is_some() || config.by.is_some() || config.weight.is_some();
+    let drawn = config.split.is_some() || config.resample.is_some() || config.response.is_some();
+    let cut = config.rows.is_some() || experiment.evaluate.folds.is_some();
+    let kept = config.collapse != Some(false) && files.as_slice().len() == 1;
+    kept && !apart && !drawn && !cut && historical(experiment).is_none()
 }
 
 /// Where rows are to be, where that is said.

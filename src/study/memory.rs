@@ -78,7 +78,8 @@ fn data_cells(study: &Study, trial: &Trial) -> f64 {
     let of_train = if in_memory(train) { trial.model.layouts(train) } else { 0.0 };
     let of_test =
         test.filter(|test| in_memory(test)).map_or(0.0, |test| test.n() as f64 * (test.d() + 1) as f64);
-    let read = both().map(|rows| rows.rows_before() as f64 * 4.0 + cells(rows) + beside(rows)).sum();
+    let at_once = |rows: &Dataset| rows.collapsed.map_or(rows.n(), |before| before.kept) as f64;
+    let read = both().map(|rows| at_once(rows) * 4.0 + cells(rows) + beside(rows)).sum();
     (kept + whole + of_train + of_test).max(read) + others as f64
 }
 

@@ -9,6 +9,7 @@ mod cli;
 mod columns;
 mod comfort;
 mod compare;
+mod copies;
 mod coverage;
 mod crossed;
 mod directions;

@@ -55,6 +55,9 @@ pub fn read(input: impl Read, file: &str, rules: &Rules) -> Result<Table> {
                 }
                 let left = rules.rows.map_or(usize::MAX, |most| most.saturating_sub(builder.table.rows()));
                 add(&mut builder, &mut columns, &cells, rows.min(left), done, rules)?;
+                if builder.is_scattered() {
+                    return Ok(builder.table);
+                }
                 done += rows as u64;
                 if rules.rows.is_some_and(|most| builder.table.rows() >= most) {
                     return builder.finish();
@@ -120,9 +123,8 @@ fn add(
                 builder.refuse(message);
             }
         }
-        builder.table.cells.extend_from_slice(&row);
+        builder.add(&row, 1);
     }
-    builder.table.rows += rows;
     Ok(())
 }
 

@@ -134,8 +134,6 @@ struct Linear {
     design: OnceLock<Design>,
 }
 
-/// Draws of a block: enough for the products of a tile of rows to be worth forming.
-const BLOCK: usize = 64;
 /// Beyond so many columns products of pairs of them are too many, and searches go row by row.
 const LARGEST: usize = 300;
 
@@ -192,7 +190,11 @@ impl Model for Linear {
     }
 
     fn block_size(&self) -> usize {
-        BLOCK
+        self.model.block_size()
+    }
+
+    fn working(&self, rows: &Dataset, draws: usize) -> f64 {
+        self.model.working(rows, draws)
     }
 
     fn knows_offsets(&self) -> bool {

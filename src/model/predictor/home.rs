@@ -267,6 +267,7 @@ impl Predictor {
             metric: OnceLock::new(),
             sound: OnceLock::new(),
             home: OnceLock::new(),
+            block: self.block,
         }
     }
 

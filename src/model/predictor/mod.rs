@@ -26,7 +26,7 @@ pub use super::identify::Form;
 use super::{Block, Context, Joint, Model, Response, Sampled, Search, Support, Transform, expectation};
 use crate::config::{Complaint, brief, complaint};
 use crate::data::Dataset;
-use crate::kernel::Level;
+use crate::kernel::{LANES, Level};
 use crate::optim::lbfgs::Settings;
 use crate::optim::{Minimum, Status};
 use crate::penalty::{Penalty, Shape};
@@ -190,10 +190,14 @@ pub struct Predictor {
     metric: OnceLock<Metric>,
     sound: OnceLock<bool>,
     home: Homes,
+    /// How many draws are made at a time.
+    block: usize,
 }
 
-/// Draws of a block.
+/// Draws of a block. Fewer where rows are so many that the weights of all would take more than a few dozen megabytes, but a line.
 const BLOCK: usize = 64;
+const WEIGHTS: usize = 1 << 22;
+
 /// Largest gradient entry of a converged search, per unit of the tolerance: 10⁻⁹ by default.
 const GRADIENT: f64 = 1e-6;
 
@@ -239,6 +243,7 @@ impl Common {
             metric: OnceLock::new(),
             sound: OnceLock::new(),
             home: Homes::new(),
+            block: (WEIGHTS / train.n().max(1)).clamp(LANES, BLOCK),
             law,
         })
     }
@@ -455,7 +460,12 @@ impl Model for Predictor {
     }
 
     fn block_size(&self) -> usize {
-        BLOCK
+        self.block
+    }
+
+    /// The weights of each draw.
+    fn working(&self, rows: &Dataset, draws: usize) -> f64 {
+        draws as f64 * rows.n() as f64
     }
 
     fn knows_events(&self) -> bool {
