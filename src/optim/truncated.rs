@@ -56,6 +56,8 @@ struct Point {
 
 /// One search half way.
 struct Search {
+    /// Of the part of its values that no parameter moves.
+    size: f64,
     here: Point,
     direction: Vec<f64>,
     line: LineSearch,
@@ -85,7 +87,9 @@ pub fn minimise_block(
     starts: Vec<Vec<f64>>,
     settings: &Settings,
 ) -> Vec<End> {
-    let mut searches: Vec<Search> = starts.into_iter().map(Search::new).collect();
+    let searches = starts.into_iter().enumerate();
+    let mut searches: Vec<Search> =
+        searches.map(|(i, theta)| Search::new(theta, objective.size(i))).collect();
     loop {
         let with = |turn: Turn| -> Vec<usize> {
             (0..searches.len()).filter(|&i| searches[i].turn == turn).collect()
@@ -119,8 +123,9 @@ fn evaluate(objective: &mut dyn Products, searches: &mut [Search], trying: &[usi
 }
 
 impl Search {
-    fn new(theta: Vec<f64>) -> Search {
+    fn new(theta: Vec<f64>, size: f64) -> Search {
         Search {
+            size,
             here: Point { theta, value: f64::NAN, gradient: Vec::new() },
             direction: Vec::new(),
             line: LineSearch::default(),
@@ -185,7 +190,7 @@ impl Search {
     fn set_off(&mut self, direction: Vec<f64>, products: usize) {
         let descent = dot(&direction, &self.here.gradient);
         self.turn = if descent < 0.0 { Turn::Try } else { Turn::Leave };
-        self.line = LineSearch::new(self.here.value, descent, 1.0);
+        self.line = LineSearch::new(self.here.value, self.size, descent, 1.0);
         self.direction = direction;
         self.iterations += products;
     }
