@@ -33,6 +33,8 @@ const RUG: f64 = 9.0;
 const FEW: usize = 20;
 /// Spikes of a panel that have their shares written above them.
 const WRITTEN: usize = 3;
+/// Where there are more, those from here on are written, if they are no more than that.
+const LARGE: f64 = 0.05;
 /// From one such share to the next.
 const BETWEEN: f64 = 8.0;
 
@@ -137,6 +139,7 @@ fn beyond(panels: &[Panel]) -> Option<String> {
 /// What is written of a value that many draws share.
 struct Share {
     at: f64,
+    mass: f64,
     text: String,
     colour: Colour,
 }
@@ -194,9 +197,12 @@ impl Panel {
             };
             let shown = density.spikes.iter().filter(|spike| (low..=high).contains(&spike.at));
             let text = |spike: &Spike| format!("{} at {}", share(spike), short(spike.at));
-            shown.map(|spike| Share { at: spike.at, text: text(spike), colour }).collect()
+            shown.map(|spike| Share { at: spike.at, mass: spike.mass, text: text(spike), colour }).collect()
         };
-        let all: Vec<Share> = self.densities.iter().flat_map(of_run).collect();
+        let mut all: Vec<Share> = self.densities.iter().flat_map(of_run).collect();
+        if all.len() > WRITTEN {
+            all.retain(|share| share.mass >= LARGE);
+        }
         if all.len() > WRITTEN { Vec::new() } else { all }
     }
 
