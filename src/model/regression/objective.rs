@@ -1,6 +1,8 @@
 //! The weighted losses of a block of draws on the same rows, for the optimiser.
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::ops::Range;
 
 use ndarray::Array2;
@@ -64,7 +66,7 @@ pub struct Objective<'a, F: Family> {
 }
 
 /// Draws that are evaluated in step, each a lane.
-struct Seats<T = f64, const L: usize = LANES> {
+struct Seats<T: 'static = f64, const L: usize = LANES> {
     taken: [Option<usize>; L],
     /// Of all rows; of many rows of those from `first` on that a pass is at.
     many: bool,
@@ -80,6 +82,47 @@ struct Seats<T = f64, const L: usize = LANES> {
     hard_ones: Vec<Line<T, L>>,
 }
 
+thread_local! {
+    /// Masses of blocks that are done: fresh lines of many rows are fresh pages, which cost as much as what is put there.
+    static SPARE: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lines that are worth keeping, and how many vectors of them a thread keeps.
+const WORTH_KEEPING: usize = 1 << 12;
+const KEPT: usize = 8;
+
+/// Lines of zeros, in memory that the thread has had before if it has some.
+fn spare_lines<T: Scalar<L>, const L: usize>(len: usize) -> Vec<Line<T, L>> {
+    let fits = |spare: &Box<dyn Any>| {
+        spare.downcast_ref::<Vec<Line<T, L>>>().is_some_and(|lines| lines.capacity() >= len)
+    };
+    let spare = SPARE.with_borrow_mut(|spare| {
+        let at = spare.iter().position(fits).filter(|_| len >= WORTH_KEEPING)?;
+        spare.swap_remove(at).downcast::<Vec<Line<T, L>>>().ok()
+    });
+    let mut lines = spare.map_or_else(Vec::new, |lines| *lines);
+    lines.clear();
+    lines.resize(len, Line::default());
+    lines
+}
+
+impl<T: 'static, const L: usize> Drop for Seats<T, L> {
+    fn drop(&mut self) {
+        if self.many || self.mass.len() < WORTH_KEEPING {
+            return;
+        }
+        let mass = std::mem::take(&mut self.mass);
+        // A thread that ends has no use for it.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() == KEPT {
+                spare.remove(0);
+            }
+            spare.push(Box::new(mass));
+        });
+    }
+}
+
 impl<T: Scalar<L>, const L: usize> Seats<T, L> {
     fn new(x: &Panel<T, L>, hard: Option<&Panel<T, L>>, many: bool, alike: bool) -> Self {
         let zeros = |len: usize| vec![Line::default(); len];
@@ -89,7 +132,7 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
             taken: [None; L],
             many,
             first: 0,
-            mass: zeros(kept),
+            mass: spare_lines(kept),
             ones: zeros(if alike { 0 } else { kept }),
             margins: Vec::new(),
             share: zeros(x.d()),
@@ -481,7 +524,7 @@ pub fn pieces(len: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// The draws of an objective, a lane each.
-pub struct InLanes<'o, 'a, F: Family, T, const L: usize> {
+pub struct InLanes<'o, 'a, F: Family, T: 'static, const L: usize> {
     pub of: &'o Objective<'a, F>,
     x: &'o Panel<T, L>,
     hard: Option<&'o Panel<T, L>>,
@@ -743,6 +786,19 @@ mod tests {
                 assert!(end.theta.iter().zip(&alone.theta).all(|(a, b)| (a - b).abs() < 1e-6), "{level:?}");
             }
         }
+    }
+
+    #[test]
+    fn masses_of_a_block_lie_where_those_of_the_last_did() {
+        let data = data(WORTH_KEEPING, 1);
+        let seats = || Seats::<f64, LANES>::new(data.x.panel_with_intercept(), None, false, true);
+        let mut first = seats();
+        let place = first.mass.as_ptr();
+        first.mass[3][1] = 7.0;
+        drop(first);
+        let second = seats();
+        assert_eq!(second.mass.as_ptr(), place);
+        assert!(second.mass.iter().all(|line| *line == Line::default()));
     }
 
     /// Half as many columns as rows: draws differ, and searches go by products of their Hessians to the minima that L-BFGS finds, each
