@@ -287,9 +287,13 @@ pub struct MachineArgs {
     /// Refuse what would need more memory than this (500M, 8G) [default: what is free]
     #[arg(long, value_name = "SIZE", value_parser = super::commands::size)]
     pub max_memory: Option<u64>,
-    /// Where rows are kept that memory is too small for, see `data.mapped` [default: npl in $XDG_CACHE_HOME, or ~/.cache/npl]
+    /// Where tables of large files are kept to be read again, and rows that memory is too small for, see `data.mapped` [default: npl in
+    /// $XDG_CACHE_HOME, or ~/.cache/npl]
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
+    /// Read large files of text anew: keep no table of them in the cache, and look for none there
+    #[arg(long)]
+    pub no_cache: bool,
     /// Pin the machine code of the kernels; recorded with the run [default: the best this CPU has]
     #[arg(long, value_enum)]
     pub simd: Option<Simd>,

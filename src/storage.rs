@@ -46,6 +46,25 @@ pub fn check() -> Result<(), String> {
     })
 }
 
+/// Bytes that are free on the disk of a folder; `None` where the system does not say.
+#[cfg(unix)]
+pub fn space(folder: &std::path::Path) -> Option<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(folder.as_os_str().as_bytes()).ok()?;
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path ends with a zero, and the answer has room for what is written there.
+    let done = unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } == 0;
+    // SAFETY: the call has filled it.
+    let found = done.then(|| unsafe { found.assume_init() })?;
+    #[allow(clippy::unnecessary_cast, reason = "the types of these fields differ from system to system")]
+    Some((found.f_bavail as u64).saturating_mul(found.f_frsize as u64))
+}
+
+#[cfg(not(unix))]
+pub fn space(_: &std::path::Path) -> Option<u64> {
+    None
+}
+
 /// Where a vector is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {

@@ -37,7 +37,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use npl::config::{Document, nearest, printable};
 use npl::data::files::SearchPath;
-use npl::data::{blocks, memory};
+use npl::data::{blocks, cache, memory};
 use npl::error::{Error, plainly};
 use npl::experiment::Experiment;
 use npl::kernel::Level;
@@ -145,7 +145,9 @@ fn round(report: &Report, repeat: Option<usize>, setting: Option<usize>) -> Resu
 fn load(config: &Path, overrides: &Overrides, more: &[String]) -> Result<Study> {
     pin(&overrides.machine)?;
     let (document, experiment) = read(config, overrides, more)?;
-    Ok(Study::new(document, experiment, SearchPath::new(overrides.data_dir.as_deref()))?)
+    let study = Study::new(document, experiment, SearchPath::new(overrides.data_dir.as_deref()));
+    cache::notes().iter().for_each(|line| note(line));
+    Ok(study?)
 }
 
 /// An experiment file with its overrides, as it stands.
@@ -163,7 +165,9 @@ fn read(config: &Path, overrides: &Overrides, more: &[String]) -> Result<(Docume
 fn load_resolved(shown: &str, text: &str, data_dir: Option<&Path>, more: &[String]) -> Result<Study> {
     let document = Document::parse(shown, text, more).map_err(Error::from)?;
     let experiment = Experiment::read(&document).map_err(Error::from)?;
-    Ok(Study::new(document, experiment, SearchPath::new(data_dir))?)
+    let study = Study::new(document, experiment, SearchPath::new(data_dir));
+    cache::notes().iter().for_each(|line| note(line));
+    Ok(study?)
 }
 
 /// A finished run as it was made: its manifest, and its experiment with the data read again. Kernels of the class that made
@@ -290,6 +294,9 @@ fn read_text(path: &Path) -> Result<String> {
 fn pin(machine: &MachineArgs) -> Result<()> {
     machine.max_memory.into_iter().for_each(memory::allow);
     machine.cache.iter().cloned().for_each(storage::use_folder);
+    if machine.no_cache {
+        cache::turn_off();
+    }
     blocks::allow(threads(machine)?.0);
     let Some(simd) = machine.simd else { return Ok(()) };
     let refuse =

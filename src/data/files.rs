@@ -11,9 +11,10 @@ use super::columns::MAGIC;
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result, plainly};
 
-/// At most this many bytes are read from one file, counted after decompression: a small gzip file can hold
-/// terabytes of zeros.
+/// A compressed file is read up to so many bytes, or so many for each of its own, whichever is more: a small gzip file can hold terabytes
+/// of zeros.
 const MAX_BYTES: u64 = 8 << 30;
+const MAX_RATIO: u64 = 100;
 
 /// Where data files are looked for, in this order, when a path is relative.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +77,8 @@ fn similar_file(path: &Path) -> Option<String> {
 /// A regular file and the hash of what has been read of it: data and their fingerprint come from one reading.
 pub struct InputFile {
     file: Hashed,
-    gzip: bool,
+    /// The most that it may become, if it is compressed.
+    limit: Option<u64>,
     columns: bool,
 }
 
@@ -101,7 +103,14 @@ impl InputFile {
         let mut magic = Vec::new();
         File::open(path).and_then(|f| f.take(8).read_to_end(&mut magic)).map_err(fail)?;
         let file = Hashed::open(path).map_err(fail)?;
-        Ok(InputFile { file, gzip: magic.starts_with(&[0x1f, 0x8b]), columns: magic == MAGIC })
+        let gzip = magic.starts_with(&[0x1f, 0x8b]);
+        let limit = gzip.then(|| MAX_BYTES.max(meta.len().saturating_mul(MAX_RATIO)));
+        Ok(InputFile { file, limit, columns: magic == MAGIC })
+    }
+
+    /// It begins as gzip does.
+    pub fn is_compressed(&self) -> bool {
+        self.limit.is_some()
     }
 
     /// It begins as column files do.
@@ -111,7 +120,7 @@ impl InputFile {
 
     /// The content, through gzip if the first bytes say so.
     pub fn content(&mut self) -> impl Read {
-        decoded(&mut self.file, self.gzip)
+        decoded(&mut self.file, self.limit)
     }
 
     /// Of all bytes, those that were not asked for too.
@@ -127,14 +136,17 @@ pub fn fingerprint(path: &Path) -> io::Result<Fingerprint> {
 
 /// The content of a regular file whose fingerprint is of no interest.
 pub fn open(path: &Path) -> Result<Box<dyn Read>> {
-    let InputFile { file, gzip, .. } = InputFile::open(path)?;
-    Ok(Box::new(decoded(file.file, gzip)))
+    let InputFile { file, limit, .. } = InputFile::open(path)?;
+    Ok(Box::new(decoded(file.file, limit)))
 }
 
-fn decoded<'a>(file: impl Read + 'a, gzip: bool) -> Limited<'a> {
+/// Through gzip, where there is a limit to what that may become.
+fn decoded<'a>(file: impl Read + 'a, limit: Option<u64>) -> Box<dyn Read + 'a> {
     let file = BufReader::with_capacity(1 << 16, file);
-    let inner: Box<dyn Read + 'a> = if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-    Limited { inner, left: MAX_BYTES }
+    match limit {
+        Some(left) => Box::new(Limited { inner: Box::new(MultiGzDecoder::new(file)), left, limit: left }),
+        None => Box::new(file),
+    }
 }
 
 /// Hashes what passes.
@@ -170,6 +182,7 @@ impl Read for Hashed {
 struct Limited<'a> {
     inner: Box<dyn Read + 'a>,
     left: u64,
+    limit: u64,
 }
 
 impl Read for Limited<'_> {
@@ -177,7 +190,10 @@ impl Read for Limited<'_> {
         let read = self.inner.read(out)?;
         match self.left.checked_sub(read as u64) {
             Some(left) => self.left = left,
-            None => return Err(io::Error::other(format!("more than {} GiB of data", MAX_BYTES >> 30))),
+            None => {
+                let limit = self.limit >> 30;
+                return Err(io::Error::other(format!("more than {limit} GiB of data in a small gzip file")));
+            }
         }
         Ok(read)
     }
@@ -249,7 +265,7 @@ mod tests {
 
     #[test]
     fn too_much_data_is_an_error_not_an_end() {
-        let mut limited = Limited { inner: Box::new(io::repeat(0)), left: 10 };
+        let mut limited = Limited { inner: Box::new(io::repeat(0)), left: 10, limit: 10 };
         assert!(limited.read(&mut [0; 8]).is_ok());
         assert!(limited.read(&mut [0; 8]).is_err());
     }

@@ -3,6 +3,7 @@
 mod arff;
 pub mod blocks;
 pub mod by;
+pub mod cache;
 pub mod collapse;
 pub mod columns;
 mod decimal;
@@ -246,10 +247,17 @@ pub fn read(
     format: Format,
     rules: &text::Rules,
 ) -> crate::error::Result<(table::Table, files::Fingerprint)> {
+    let file = files::InputFile::open(path)?;
+    let known = || cache::Entry::of(path, format, file.is_compressed(), rules);
+    let entry = if file.is_columns() { None } else { known() };
+    if let Some(kept) = entry.as_ref().and_then(|entry| entry.table(rules)) {
+        return Ok(kept);
+    }
     let (mut table, mut fingerprint) = read_once(path, format, rules)?;
     if table.is_scattered() {
         (table, fingerprint) = read_once(path, format, &text::Rules { gather: None, ..rules.clone() })?;
     }
+    entry.into_iter().for_each(|entry| entry.keep(&table, &fingerprint));
     Ok((table, fingerprint))
 }
 

@@ -49,7 +49,7 @@ const STAGES: &str = "name = \"stages\"\nseed = 3\n[data]\ntrain = \"d.csv\"\nco
                       [[stage]]\nname = \"two\"\ncolumns = [\"y3\", \"one.prediction\"]\nmodel.linear.penalty = \"ridge\"\n";
 
 /// The experiment of a starter on a file: rows that it simulates, with a group and a weight for each.
-fn on_a_file(place: &Place, name: &str, starter: &str) {
+pub fn on_a_file(place: &Place, name: &str, starter: &str) {
     place.write("s.toml", starter);
     place.ok(&["export", "s.toml", "--out", "x", "--draws", "1", "--set", "sampler.B=2"]);
     let text = place.read("x/train.csv");

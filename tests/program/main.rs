@@ -5,6 +5,7 @@ mod bad_inputs;
 mod bench_vs_python;
 #[cfg(all(feature = "plot", unix))]
 mod browser;
+mod cache;
 mod cli;
 mod columns;
 mod comfort;
@@ -45,6 +46,7 @@ mod relabel;
 mod report;
 #[cfg(unix)]
 mod resume;
+mod same_bytes;
 mod samples;
 #[cfg(unix)]
 mod scale;
