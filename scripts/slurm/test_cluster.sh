@@ -33,13 +33,23 @@ processes() {
         { xargs -r grep -lzxF "$1" || true; } 2>/dev/null | cut -d/ -f3
 }
 
+# Those of Slurm that look after these processes: their environment is not ours.
+keepers() {
+    local pid
+    for pid in "$@"; do
+        pid=$(sed -n 's/^PPid:\t//p' "/proc/$pid/status" 2>/dev/null || true)
+        if [[ $(cat "/proc/$pid/comm" 2>/dev/null) == slurmstepd* ]]; then echo "$pid"; fi
+    done
+}
+
 # Whatever was started here, daemons and tasks, ends with the test.
 stop() {
     code=$?
     trap - EXIT
     [ $code -eq 0 ] || tail -n 30 "$cluster"/*d.log "$cluster"/*/slurm/*.txt >&2 || true
-    # shellcheck disable=SC2046
-    kill -9 $(processes "NPL_TEST_CLUSTER=$cluster") 2>/dev/null || true
+    mine=$(processes "NPL_TEST_CLUSTER=$cluster")
+    # shellcheck disable=SC2046,SC2086
+    kill -9 $(keepers $mine) $mine 2>/dev/null || true
     rm -rf "$cluster"
     exit $code
 }
@@ -145,14 +155,10 @@ signal_task() {
 
 # All that runs on a node dies, daemons first: nobody is left to say so.
 lose_node() {
-    local pid parents=() mine
+    local mine
     mine=$(processes "SLURMD_NODENAME=$1")
-    for pid in $mine; do
-        pid=$(sed -n 's/^PPid:\t//p' "/proc/$pid/status" 2>/dev/null || true)
-        [[ $(cat "/proc/$pid/comm" 2>/dev/null) == slurmstepd* ]] && parents+=("$pid")
-    done
-    # shellcheck disable=SC2086
-    kill -9 "${slurmd[${1#n}]}" "${parents[@]}" $mine 2>/dev/null || true
+    # shellcheck disable=SC2046,SC2086
+    kill -9 "${slurmd[${1#n}]}" $(keepers $mine) $mine 2>/dev/null || true
 }
 
 # ------------------------------------------------------------------------------------------------ the test
