@@ -76,7 +76,8 @@ pub struct Wanted {
 /// pass, or few.
 pub fn quantiles(f: &Measure, j: usize, y: &[f64], wanted: &[&Wanted]) -> Vec<f64> {
     let limits: Vec<f64> = wanted.iter().flat_map(|one| one.bracket.limits()).collect();
-    let w = f.weights().0;
+    // The mass of a row, with that of the pseudo-samples that are this row.
+    let w = f.atoms().next().expect("there are rows").w;
     let (mut all, mut masses) = (0.0, Vec::with_capacity(limits.len()));
     for limits in limits.chunks(LIMITS) {
         match limits {
