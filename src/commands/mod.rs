@@ -145,9 +145,7 @@ fn round(report: &Report, repeat: Option<usize>, setting: Option<usize>) -> Resu
 fn load(config: &Path, overrides: &Overrides, more: &[String]) -> Result<Study> {
     pin(&overrides.machine)?;
     let (document, experiment) = read(config, overrides, more)?;
-    let study = Study::new(document, experiment, SearchPath::new(overrides.data_dir.as_deref()));
-    cache::notes().iter().for_each(|line| note(line));
-    Ok(study?)
+    study(document, experiment, overrides.data_dir.as_deref())
 }
 
 /// An experiment file with its overrides, as it stands.
@@ -165,6 +163,11 @@ fn read(config: &Path, overrides: &Overrides, more: &[String]) -> Result<(Docume
 fn load_resolved(shown: &str, text: &str, data_dir: Option<&Path>, more: &[String]) -> Result<Study> {
     let document = Document::parse(shown, text, more).map_err(Error::from)?;
     let experiment = Experiment::read(&document).map_err(Error::from)?;
+    study(document, experiment, data_dir)
+}
+
+/// An experiment with its data; what there is to say of how they were had is said.
+fn study(document: Document, experiment: Experiment, data_dir: Option<&Path>) -> Result<Study> {
     let study = Study::new(document, experiment, SearchPath::new(data_dir));
     cache::notes().iter().for_each(|line| note(line));
     Ok(study?)

@@ -15,6 +15,7 @@ use super::Format;
 use super::collapse::Copies;
 use super::files::{Fingerprint, fingerprint};
 use super::memory;
+use super::sealed::{Bytes, Seal, first_seal, hex, seal};
 use super::table::{Header, Kind, Levels, Table};
 use super::text::{Rules, SHARE};
 use crate::config::printable;
@@ -89,7 +90,7 @@ impl Entry {
         let mut name = Sha256::new();
         name.update(format!("{} {VERSION} {format:?} {rules:?} {length} ", env!("CARGO_PKG_VERSION")));
         name.update(&beginning[..read]);
-        let name: String = name.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name = hex(&name.finalize()[..16]);
         Some(Entry { source: source.to_owned(), path: folder.join(name + ENDING) })
     }
 
@@ -193,10 +194,6 @@ fn make_room(folder: &Path, more: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn bytes_of(hex: &str) -> Option<[u8; 32]> {
     let byte = |k: usize| u8::from_str_radix(hex.get(2 * k..2 * k + 2)?, 16).ok();
     (0..32).map(byte).collect::<Option<Vec<u8>>>()?.try_into().ok()
@@ -205,33 +202,18 @@ fn bytes_of(hex: &str) -> Option<[u8; 32]> {
 /// Sealed blocks: length, content, and SHA-256 of the seal before and both.
 struct Blocks<S> {
     out: S,
-    last: [u8; 32],
-}
-
-fn first_seal() -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(MAGIC);
-    hash.update(VERSION.to_le_bytes());
-    hash.finalize().into()
-}
-
-fn seal(last: &[u8; 32], content: &[u8]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(last);
-    hash.update((content.len() as u64).to_le_bytes());
-    hash.update(content);
-    hash.finalize().into()
+    last: Seal,
 }
 
 impl<W: Write> Blocks<W> {
     fn new(mut out: W) -> io::Result<Blocks<W>> {
         out.write_all(&MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
-        Ok(Blocks { out, last: first_seal() })
+        Ok(Blocks { out, last: first_seal(&MAGIC, VERSION) })
     }
 
     fn put(&mut self, content: &[u8]) -> io::Result<()> {
-        self.last = seal(&self.last, content);
+        self.last = seal(&self.last, &[], content);
         self.out.write_all(&(content.len() as u64).to_le_bytes())?;
         self.out.write_all(content)?;
         self.out.write_all(&self.last)
@@ -243,7 +225,7 @@ impl<R: Read> Blocks<R> {
         let mut head = [0; 12];
         input.read_exact(&mut head).ok()?;
         let known = head[..8] == MAGIC && head[8..] == VERSION.to_le_bytes();
-        known.then(|| Blocks { out: input, last: first_seal() })
+        known.then(|| Blocks { out: input, last: first_seal(&MAGIC, VERSION) })
     }
 
     /// The next block, if it is what was written.
@@ -258,7 +240,7 @@ impl<R: Read> Blocks<R> {
         (&mut self.out).take(length).read_to_end(content).ok()?;
         let mut found = [0; 32];
         self.out.read_exact(&mut found).ok()?;
-        self.last = seal(&self.last, content);
+        self.last = seal(&self.last, &[], content);
         (content.len() as u64 == length && found == self.last).then_some(())
     }
 }
@@ -374,29 +356,9 @@ fn encode<I: Iterator<Item = f64>>(column: impl Fn() -> I, out: &mut Vec<u8>) {
 /// Powers of ten that decimals are told by.
 const POWERS: [f64; 10] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// Bytes one after the other.
-struct Bytes<'b>(&'b [u8]);
-
-impl<'b> Bytes<'b> {
-    fn take(&mut self, count: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        Some(self.take(1)?[0])
-    }
-
-    fn number(&mut self) -> Option<usize> {
-        let word = self.take(8)?.try_into().expect("eight bytes");
-        usize::try_from(u64::from_le_bytes(word)).ok()
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let length = self.number()?;
-        Some(std::str::from_utf8(self.take(length)?).ok()?.to_owned())
-    }
+fn text(bytes: &mut Bytes) -> Option<String> {
+    let length = bytes.long()?;
+    Some(std::str::from_utf8(bytes.take(length)?).ok()?.to_owned())
 }
 
 /// The checksum that an entry is for, and its table; `None` for one that is damaged.
@@ -405,7 +367,7 @@ fn read(input: impl Read, rules: &Rules) -> Option<([u8; 32], Found)> {
     let mut content = Vec::new();
     blocks.next(&mut content)?;
     let mut bytes = Bytes(&content);
-    let of: [u8; 32] = bytes.take(32)?.try_into().expect("32 bytes");
+    let of: Seal = bytes.word()?;
     let (mut table, rows, has_copies) = head(&mut bytes)?;
     if !bytes.0.is_empty() {
         return None;
@@ -432,9 +394,8 @@ fn read(input: impl Read, rules: &Rules) -> Option<([u8; 32], Found)> {
         }
         table.cells.extend_from_slice(&rows_of_it);
         if has_copies {
-            counts
-                .extend((first..last).map(|_| bytes.number().map(|n| n as u64)).collect::<Option<Vec<_>>>()?);
-            firsts.extend((first..last).map(|_| bytes.number()).collect::<Option<Vec<_>>>()?);
+            counts.extend((first..last).map(|_| bytes.long().map(|n| n as u64)).collect::<Option<Vec<_>>>()?);
+            firsts.extend((first..last).map(|_| bytes.long()).collect::<Option<Vec<_>>>()?);
         }
         if !bytes.0.is_empty() {
             return None;
@@ -447,19 +408,19 @@ fn read(input: impl Read, rules: &Rules) -> Option<([u8; 32], Found)> {
 
 /// A table without its cells, how many rows it has, and whether those are counted.
 fn head(bytes: &mut Bytes) -> Option<(Table, usize, bool)> {
-    let rows = bytes.number()?;
+    let rows = bytes.long()?;
     let numbered = bytes.byte()? == 1;
-    let names = (0..bytes.number()?).map(|_| bytes.text()).collect::<Option<Vec<String>>>()?;
+    let names = (0..bytes.long()?).map(|_| text(bytes)).collect::<Option<Vec<String>>>()?;
     let header = Header { names, numbered };
     let (mut kinds, mut places) = (Vec::new(), Vec::new());
-    for _ in 0..bytes.number()? {
-        places.push(bytes.number().filter(|&place| place < header.width())?);
+    for _ in 0..bytes.long()? {
+        places.push(bytes.long().filter(|&place| place < header.width())?);
         kinds.push(match bytes.byte()? {
             0 => Kind::Number,
             _ => {
                 let mut levels = Levels::default();
-                for _ in 0..bytes.number()? {
-                    levels.code(bytes.text()?.as_bytes());
+                for _ in 0..bytes.long()? {
+                    levels.code(text(bytes)?.as_bytes());
                 }
                 Kind::Levels(levels)
             }

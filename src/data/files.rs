@@ -8,6 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::columns::MAGIC;
+use super::sealed::hex;
 use crate::config::{nearest, printable};
 use crate::error::{Error, Result, plainly};
 
@@ -164,7 +165,7 @@ impl Hashed {
     fn finish(mut self) -> io::Result<Fingerprint> {
         let mut rest = vec![0; 1 << 16];
         while self.read(&mut rest)? > 0 {}
-        let sha256 = self.hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
+        let sha256 = hex(&self.hash.finalize());
         Ok(Fingerprint { bytes: self.bytes, sha256 })
     }
 }

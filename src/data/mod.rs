@@ -18,6 +18,7 @@ pub mod preparation;
 pub mod prepare;
 mod records;
 mod rows;
+mod sealed;
 pub mod shape;
 pub mod simulate;
 pub mod split;
@@ -31,6 +32,7 @@ use crate::rng::{CHUNK, Rng};
 use collapse::Collapsed;
 use design::Design;
 pub use rows::{Rows, Tile};
+pub use sealed::hex;
 
 /// Rows, and a response per row in regression.
 #[derive(Clone, Debug, Default)]

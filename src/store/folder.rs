@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 use super::atomic::write_whole;
 use super::copy::relabelled_files;
 use super::manifest::read_manifest;
-use super::parts::hex;
 use super::{
     AtomicFile, CHUNKS, CONFIG, Disk, GENERATOR, LOCK, Lock, MANIFEST, NEW, PAGE, PAGE_HEAD, PartWriter,
     RESERVED, RealDisk, SAMPLES, SWAP, Shard, draw_files, is_ours, seal, shards, usual_names,
 };
 use crate::config::printable;
 use crate::data::files::Input;
+use crate::data::hex;
 use crate::error::{Error, Result};
 
 /// What becomes of what is in the folder already.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{AtomicFile, CHUNKS};
+use crate::data::hex;
 use crate::error::Result;
 
 const MAGIC: &[u8; 8] = b"npl-part";
@@ -182,10 +183,6 @@ pub fn sealed(text: &str) -> Option<bool> {
     let place = checksum_place(text)?;
     let open = format!("{}{}{}", &text[..place.start], "0".repeat(64), &text[place.end..]);
     Some(hex(&Sha256::digest(&open)) == text[place])
-}
-
-pub(super) fn hex(hash: &[u8]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A part that is being written.

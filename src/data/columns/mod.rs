@@ -5,7 +5,7 @@
 mod read;
 mod write;
 
-use sha2::{Digest, Sha256};
+use super::sealed::{self, Seal, seal};
 
 pub use read::read;
 pub use write::{Conversion, Converted, convert};
@@ -34,17 +34,6 @@ const REWRITTEN: u8 = 0x80;
 const TEXT: u64 = 0x7ff8_0000_0000_0000;
 
 /// SHA-256 of what came before, and of a block.
-type Seal = [u8; 32];
-
-fn seal(before: &Seal, kind: u8, content: &[u8]) -> Seal {
-    let mut hash = Sha256::new();
-    hash.update(before);
-    hash.update([kind]);
-    hash.update((content.len() as u64).to_le_bytes());
-    hash.update(content);
-    hash.finalize().into()
-}
-
 /// A file with the seals that its blocks would have, as far as they can be told apart: what a stranger could write, for tests.
 pub fn sealed_anew(file: &[u8]) -> Vec<u8> {
     let Some((mut out, mut rest)) = file.split_at_checked(12).map(|(head, rest)| (head.to_vec(), rest))
@@ -56,7 +45,7 @@ pub fn sealed_anew(file: &[u8]) -> Vec<u8> {
         let length = u64::from_le_bytes(head[1..].try_into().expect("eight bytes"));
         let content = usize::try_from(length).ok().and_then(|length| more.split_at_checked(length));
         let Some((content, more)) = content else { break };
-        last = seal(&last, head[0], content);
+        last = seal(&last, &head[..1], content);
         out.extend([head, content, &last].concat());
         rest = more.get(32..).unwrap_or_default();
     }
@@ -66,10 +55,7 @@ pub fn sealed_anew(file: &[u8]) -> Vec<u8> {
 
 /// The seal before the first block.
 fn first_seal() -> Seal {
-    let mut hash = Sha256::new();
-    hash.update(MAGIC);
-    hash.update(VERSION.to_le_bytes());
-    hash.finalize().into()
+    sealed::first_seal(&MAGIC, VERSION)
 }
 
 /// A number as it is written where nobody says how.
@@ -225,7 +211,7 @@ mod tests {
             let mut file = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
             let mut last = first_seal();
             for (kind, content) in blocks {
-                last = seal(&last, *kind, content);
+                last = seal(&last, &[*kind], content);
                 file.push(*kind);
                 file.extend((content.len() as u64).to_le_bytes());
                 file.extend(content);

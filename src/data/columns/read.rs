@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::Read;
 
+use super::super::sealed::Bytes;
 use super::super::table::{Header, Kind, MOST_COLUMNS, Table};
 use super::super::text::{Builder, LOOKED_AT, Rules, number};
 use super::*;
@@ -160,29 +161,9 @@ fn first_rows(rows: usize, columns: &[Column], cells: &[Cells], comma: bool) -> 
     (0..rows).map(|i| (i as u64 + 1, row(i))).collect()
 }
 
-/// Bytes one after the other; `None` where there are no more.
-struct Bytes<'b>(&'b [u8]);
-
-impl<'b> Bytes<'b> {
-    fn take(&mut self, count: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        Some(self.take(1)?[0])
-    }
-
-    fn number(&mut self) -> Option<usize> {
-        let word = self.take(4)?.try_into().expect("four bytes");
-        Some(u32::from_le_bytes(word) as usize)
-    }
-
-    fn text(&mut self) -> Option<&'b [u8]> {
-        let length = self.number()?;
-        self.take(length)
-    }
+fn text<'b>(bytes: &mut Bytes<'b>) -> Option<&'b [u8]> {
+    let length = bytes.number()?;
+    bytes.take(length)
 }
 
 /// What a block of names says: the header, and whether decimals followed a comma.
@@ -192,7 +173,7 @@ fn names(content: &[u8]) -> Option<(Header, bool)> {
     if !(1..=MOST_COLUMNS).contains(&width) {
         return None;
     }
-    let name = |_| Some(std::str::from_utf8(bytes.text()?).ok()?.to_owned());
+    let name = |_| Some(std::str::from_utf8(text(&mut bytes)?).ok()?.to_owned());
     let names = (0..width).map(name).collect::<Option<Vec<String>>>()?;
     let header = if numbered == 1 { Header::numbered(width) } else { Header::named(names) };
     let mut distinct: Vec<&String> = header.names.iter().collect();
@@ -208,7 +189,7 @@ fn block(content: &[u8], columns: &mut [Column], used: &[usize]) -> Option<(usiz
     let mut all = Vec::new();
     for (j, column) in columns.iter_mut().enumerate() {
         for _ in 0..bytes.number()? {
-            column.texts.push(bytes.text()?.to_vec());
+            column.texts.push(text(&mut bytes)?.to_vec());
         }
         column.values.resize(column.texts.len(), None);
         let how = bytes.byte()?;
@@ -296,7 +277,7 @@ impl<R: Read> Source<R> {
             return Err(CUT.into());
         }
         let found: Seal = self.exactly()?;
-        self.last = seal(&self.last, kind, &self.content);
+        self.last = seal(&self.last, &[kind], &self.content);
         if found != self.last {
             return Err("damaged: a block is not what was written, by its checksum".into());
         }

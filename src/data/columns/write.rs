@@ -152,7 +152,7 @@ struct Blocks<'o> {
 
 impl Blocks<'_> {
     fn put(&mut self, kind: u8, content: &[u8]) -> Result<()> {
-        self.last = seal(&self.last, kind, content);
+        self.last = seal(&self.last, &[kind], content);
         let length = (content.len() as u64).to_le_bytes();
         [&[kind][..], &length, content, &self.last].into_iter().try_for_each(&mut self.out)
     }
