@@ -17,7 +17,8 @@ make_figure() {
     plot "$base" "${folders[@]}" "${labels[@]}" "$@"
 }
 
-# make_panels ID RUN... -- OPTIONS...: a picture for each run, figure_ID_RUN.svg and .png, with the method as its title.
+# make_panels ID RUN... -- OPTIONS...: a picture for each run, figure_ID_RUN.svg and .png, with the method as its title. Their order is
+# in figure_ID.panels.
 make_panels() {
     local id=$1 name
     local -a names=()
@@ -27,6 +28,7 @@ make_panels() {
         shift
     done
     shift
+    if [ "$dry" = no ]; then printf "figure_${id}_%s\n" "${names[@]}" >"$out/$setting/figure_$id.panels"; fi
     for name in "${names[@]}"; do
         find_run "$id" "$name" || return 0
         plot "$out/$setting/figure_${id}_$name" "$folder" --title "$(label_of "$name")" "$@"

@@ -24,11 +24,18 @@ def captions():
         return {row["figure"]: row["caption"] for row in csv.DictReader(file)}
 
 
+def natural(path):
+    """n5 comes before n10, 0.1 before 1."""
+    return [(float(part), "") if part[:1].isdigit() else (-1.0, part) for part in re.split(r"(\d+(?:\.\d+)?)", path.stem)]
+
+
 def pictures(folder, figure):
-    """The SVG files of a figure, one or one for each panel, in the order they were made."""
+    """The SVG files of a figure: one, or one for each panel, in the order of its list or else by their names."""
     found = [p for p in folder.glob("figure_*.svg")
              if p.stem == f"figure_{figure}" or p.stem.startswith(f"figure_{figure}_")]
-    return sorted(found, key=lambda p: p.stat().st_mtime_ns)
+    panels = folder / f"figure_{figure}.panels"
+    order = panels.read_text(encoding="utf-8").split() if panels.exists() else []
+    return sorted(found, key=lambda p: (order.index(p.stem) if p.stem in order else len(order), natural(p)))
 
 
 def smaller(svg):

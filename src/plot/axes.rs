@@ -1,6 +1,6 @@
 //! Axes: where numbers stand on the picture, round ticks, and labels that neither overlap nor leave it.
 
-use super::canvas::{Anchor, Point, Rect, Shape, Stroke};
+use super::canvas::{Anchor, Point, Rect, Shape, Stroke, straightened};
 use super::palette::{FAINT, GREY, INK};
 use super::sheet::Sheet;
 use super::theme::{Role, Theme};
@@ -339,7 +339,8 @@ impl Axes {
     /// A line through points of the data; it breaks where there is no number.
     pub fn curve(&self, sheet: &mut Sheet, points: &[Point], stroke: Stroke) {
         for run in points.split(|(x, y)| !x.is_finite() || !y.is_finite()).filter(|run| run.len() > 1) {
-            let points = run.iter().map(|p| self.at(*p)).collect();
+            let points: Vec<Point> = run.iter().map(|p| self.at(*p)).collect();
+            let points = straightened(&points);
             sheet.scene.add_within(self.rect, Shape::Line { points, stroke: stroke.clone() });
         }
     }

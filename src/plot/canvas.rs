@@ -121,6 +121,37 @@ pub enum Shape {
     },
 }
 
+/// Less than this no eye can tell: a tenth of the thinnest line that is drawn.
+const UNSEEN: f64 = 0.05;
+
+/// The same line by fewer points, none of those left out further from it than can be seen (Douglas and Peucker). Contours come
+/// with a point for every cell of their grid, most of them on the way between their neighbours.
+pub fn straightened(points: &[Point]) -> Vec<Point> {
+    let mut kept = vec![false; points.len()];
+    let mut stretches = vec![(0, points.len().saturating_sub(1))];
+    while let Some((first, last)) = stretches.pop() {
+        for end in [first, last] {
+            if let Some(end) = kept.get_mut(end) {
+                *end = true;
+            }
+        }
+        let away = |k: usize| distance(points[k], points[first], points[last]);
+        let furthest = (first + 1..last).max_by(|&a, &b| away(a).total_cmp(&away(b)));
+        if let Some(k) = furthest.filter(|&k| away(k) > UNSEEN) {
+            stretches.extend([(first, k), (k, last)]);
+        }
+    }
+    points.iter().zip(kept).filter(|(_, kept)| *kept).map(|(p, _)| *p).collect()
+}
+
+/// From a point to the line between two others, which are one where the line is closed.
+fn distance(p: Point, a: Point, b: Point) -> f64 {
+    let (way, from) = ((b.0 - a.0, b.1 - a.1), (p.0 - a.0, p.1 - a.1));
+    let length = way.0 * way.0 + way.1 * way.1;
+    let share = if length > 0.0 { ((way.0 * from.0 + way.1 * from.1) / length).clamp(0.0, 1.0) } else { 0.0 };
+    (from.0 - share * way.0).hypot(from.1 - share * way.1)
+}
+
 /// A shape, and the rectangle that it must not leave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
@@ -164,5 +195,29 @@ impl Scene {
             Shape::Text(text) => Some(text),
             _ => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_keeps_its_way_with_fewer_points() {
+        let circle: Vec<Point> = (0..=720)
+            .map(|k| f64::from(k % 720).to_radians() / 2.0)
+            .map(|t| (90.0 * t.cos(), 90.0 * t.sin()))
+            .collect();
+        let fewer = straightened(&circle);
+        assert!((90..200).contains(&fewer.len()), "{}", fewer.len());
+        assert_eq!((fewer.first(), fewer.last()), (circle.first(), circle.last()));
+        let off =
+            |p: &Point| fewer.windows(2).map(|w| distance(*p, w[0], w[1])).fold(f64::INFINITY, f64::min);
+        assert!(circle.iter().all(|p| off(p) <= UNSEEN));
+        // There and back again is no straight line, and corners stay.
+        let back = [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 0.0), (1.0, 1.0)];
+        assert_eq!(straightened(&back), [(0.0, 0.0), (2.0, 0.0), (1.0, 0.0), (1.0, 1.0)]);
+        assert_eq!(straightened(&[]), []);
+        assert_eq!(straightened(&back[..1]), back[..1]);
     }
 }

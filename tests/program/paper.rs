@@ -215,18 +215,26 @@ fn random_restarts_give_a_symmetric_posterior_and_a_fixed_start_does_not() {
 #[test]
 fn tables_and_pictures_go_where_the_page_has_room_for_them() {
     let place = Place::new();
-    place.write("r/full/table_4.md", "| new |\n").write("r/full/figure_E.1_n0.svg", "<svg/>");
+    place.write("r/full/table_4.md", "| new |\n");
+    for panel in ["E.1_n10", "E.1_n0", "E.1_n5", "E.3_a", "E.3_b"] {
+        place.write(&format!("r/full/figure_{panel}.svg"), "<svg/>");
+    }
+    place.write("r/full/figure_E.3.panels", "figure_E.3_b\nfigure_E.3_a\n");
     place.write("r/full/figure_E.10.svg", "<svg></svg>").write("r/full/figure_E.10.png", "png");
-    let page = "A\n<!-- table 4 -->\nold\n<!-- end -->\nB\n<!-- figure E.1 -->\n<!-- end -->\n<!-- figure E.10 -->\n<!-- end -->\n<!-- table 5 -->\nkept\n<!-- end -->\n";
+    let page = "A\n<!-- table 4 -->\nold\n<!-- end -->\nB\n<!-- figure E.1 -->\n<!-- end -->\n<!-- figure E.3 -->\n<!-- end -->\n<!-- figure E.10 -->\n<!-- end -->\n<!-- table 5 -->\nkept\n<!-- end -->\n";
     place.write("docs/page.md", page);
     let args = ["--out", "r", "--setting", "full", "--page", "docs/page.md"];
     let ended = call(&place, "lib/update_docs.py", &args, None);
     assert_eq!((ended.code, &*ended.stdout), (Some(0), "kept as they were, for want of results: table 5\n"));
     let text = place.read("docs/page.md");
     assert!(text.contains("| new |") && !text.contains("old") && text.contains("kept"), "{text}");
-    assert!(
-        text.contains("(img/paper/figure_E.1_n0.svg)") && text.contains("(img/paper/figure_E.10.png)"),
+    let shown: Vec<&str> =
+        text.split("img/paper/figure_").skip(1).filter_map(|rest| rest.split(['"', ')']).next()).collect();
+    // Panels have the order of their list; without one numbers are in their order, whichever picture was made last.
+    assert_eq!(
+        shown,
+        ["E.1_n0.svg", "E.1_n5.svg", "E.1_n10.svg", "E.3_b.svg", "E.3_a.svg", "E.10.png"],
         "{text}"
     );
-    assert_eq!(place.list("docs/img/paper"), ["figure_E.10.png", "figure_E.1_n0.svg"]);
+    assert_eq!(place.list("docs/img/paper").len(), shown.len());
 }
