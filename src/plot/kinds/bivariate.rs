@@ -124,15 +124,16 @@ fn add_notes(around: &mut Surroundings, surfaces: &[Option<Surface>], names: &[S
     }
 }
 
-/// The density as colour.
+/// The density as colour: the mean of four points of the grid, as colours fade into each other and weigh more than lines.
 pub fn shade(sheet: &mut Sheet, axes: &Axes, surface: &Surface) {
     let peak = surface.peak();
     let faint = |share: f64| blend(WHITE, sequential(share), 0.75);
-    let (columns, rows) = (surface.x.points, surface.y.points);
-    let cells = (0..rows).rev().flat_map(|j| (0..columns).map(move |i| (i, j)));
-    let cells: Vec<Colour> =
-        cells.map(|(i, j)| faint((surface.values[j * columns + i] / peak).powf(0.7) * 0.75)).collect();
-    // A cell is centred on its point of the grid.
+    let (columns, rows) = (surface.x.points / 2, surface.y.points / 2);
+    let point = |i: usize, j: usize| surface.values[j * surface.x.points + i];
+    let mean = |i, j| 0.25 * (point(i, j) + point(i + 1, j) + point(i, j + 1) + point(i + 1, j + 1));
+    let cells = (0..rows).rev().flat_map(|j| (0..columns).map(move |i| (2 * i, 2 * j)));
+    let cells: Vec<Colour> = cells.map(|(i, j)| faint((mean(i, j) / peak).powf(0.7) * 0.75)).collect();
+    // A point of the grid is the centre of its place.
     let (hx, hy) = (0.5 * surface.x.step, 0.5 * surface.y.step);
     let (left, bottom) = axes.at((surface.x.low - hx, surface.y.low - hy));
     let (right, top) = axes.at((surface.x.high() + hx, surface.y.high() + hy));
