@@ -31,7 +31,7 @@ mod verify;
 mod version;
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -339,6 +339,17 @@ fn pool(machine: &MachineArgs) -> Result<ThreadPool> {
         .map_err(|e| anyhow!("cannot start {threads} threads: {e}"))
 }
 
+/// Ways to runs without the folders that all of them lie in, so that names say what differs.
+fn ways(runs: &[PathBuf]) -> Vec<String> {
+    let parts: Vec<Vec<Component>> = runs.iter().map(|run| run.components().collect()).collect();
+    let least = parts.iter().map(Vec::len).min().unwrap_or(0);
+    let same = |k: &usize| parts.iter().all(|way| way[*k] == parts[0][*k]);
+    let shared = (0..least.saturating_sub(1)).take_while(same).count();
+    let rest =
+        |way: &Vec<Component>| printable(&way[shared..].iter().collect::<PathBuf>().display().to_string());
+    parts.iter().map(rest).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,5 +371,16 @@ mod tests {
         for text in ["", "h", "1h30", "3x", "-5m", "0", "1.5h", "99999999999999999999s", "m5"] {
             assert!(time(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn ways_say_what_differs() {
+        let told = |runs: &[&str]| ways(&runs.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(told(&["/a/b/rr/100", "/a/b/nuts/100"]), ["rr/100", "nuts/100"]);
+        assert_eq!(told(&["/a/b", "/a/b/c"]), ["b", "b/c"]);
+        assert_eq!(told(&["runs/x", "../x"]), ["runs/x", "../x"]);
+        assert_eq!(told(&["runs/x", "runs/x"]), ["x", "x"]);
+        assert_eq!(told(&["x"]), ["x"]);
+        assert_eq!(told(&[]), [""; 0]);
     }
 }

@@ -11,7 +11,7 @@ use npl::error::Error;
 use npl::plot::{self, Medium, Options, RESOLUTION, Scene, Source};
 use npl::store::AtomicFile;
 
-use super::{note, print, reading};
+use super::{note, print, reading, ways};
 use crate::cli::{PlotArgs, Units};
 
 /// Cells of a terminal that does not say how large it is, and the largest that is filled.
@@ -230,8 +230,8 @@ pub struct Told {
     pub units: Units,
 }
 
-/// The runs, with components aligned if that is asked for, each with its label: as it is asked for, else its name; where names are the same, its folder, or the whole way
-/// there.
+/// The runs, with components aligned if that is asked for, each with its label: as it is asked for, else its name; where names are
+/// the same, its folder, or as much of the way there as differs.
 pub fn sources(
     runs: &[PathBuf],
     labels: &[String],
@@ -252,12 +252,13 @@ pub fn sources(
     let names: Vec<String> = opened.iter().map(|s| s.label.clone()).collect();
     let folder = |run: &PathBuf| run.file_name().map(|f| printable(&f.to_string_lossy())).unwrap_or_default();
     let folders: Vec<String> = runs.iter().map(folder).collect();
+    let ways = ways(runs);
     let twins = |all: &[String], i: usize| all.iter().filter(|n| **n == all[i]).count() > 1;
     let label = |i: usize| match labels.get(i) {
         Some(label) => printable(label),
         None if !twins(&names, i) => names[i].clone(),
         None if !twins(&folders, i) && !folders[i].is_empty() => folders[i].clone(),
-        None => printable(&runs[i].display().to_string()),
+        None => ways[i].clone(),
     };
     let labels: Vec<String> = (0..opened.len()).map(label).collect();
     let mut sources = Vec::new();

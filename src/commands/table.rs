@@ -11,7 +11,7 @@ use npl::store;
 use npl::words::setting;
 
 use super::text::{number, percent, render};
-use super::{note, note_warnings, print, reading};
+use super::{note, note_warnings, print, reading, ways};
 use crate::cli::{Format, TableArgs};
 
 pub fn table(args: TableArgs) -> Result<()> {
@@ -53,10 +53,11 @@ pub fn table(args: TableArgs) -> Result<()> {
 
 /// Runs of the same name are known by their directories.
 fn labelled(runs: &[PathBuf], mut reports: Vec<Report>) -> Vec<Report> {
+    let ways = ways(runs);
     let names: Vec<String> = reports.iter().map(|report| report.name.clone()).collect();
     for (i, report) in reports.iter_mut().enumerate() {
         if names.iter().enumerate().any(|(j, name)| j != i && *name == names[i]) {
-            report.name = runs[i].display().to_string();
+            report.name = ways[i].clone();
         }
     }
     reports
