@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::vector::{Line, Register, Scalar, Vector, sum};
+use super::vector::{Line, Register, Scalar, Vector};
 use super::{Level, Panel, dispatch};
 
 dispatch! {
@@ -232,7 +232,8 @@ fn add_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, co
                 *ks = (k + c).min(d - 1);
             }
             let mut whole = [[Line::default(); M]; N];
-            for part in 0..V::PARTS {
+            // Not unrolled: in what follows the first part the compiler would keep some of the sums in memory.
+            for part in 0..std::hint::black_box(V::PARTS) {
                 let mut tile = [[V::zeros(); M]; N];
                 for (left, group) in left.iter().zip(lines.chunks_exact(d)) {
                     let mut right = [V::zeros(); M];
@@ -254,8 +255,17 @@ fn add_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, co
             }
             for r in 0..N.min(d - j) {
                 let row = &mut sums[(j + r) * (j + r + 1) / 2..][..j + r + 1];
-                for (out, whole) in row.iter_mut().skip(k).zip(&whole[r]) {
-                    *out += sum(whole);
+                match row[k.min(j + r + 1)..].first_chunk_mut::<M>() {
+                    Some(row) => {
+                        for c in 0..M {
+                            row[c] += V::total(&whole[r][c]);
+                        }
+                    }
+                    None => {
+                        for (out, whole) in row.iter_mut().skip(k).zip(&whole[r]) {
+                            *out += V::total(whole);
+                        }
+                    }
                 }
             }
         }

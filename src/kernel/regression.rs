@@ -50,14 +50,48 @@ fn loss_and_slope_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
     u: &[Line<T, L>],
     t: &[Line<T, L>],
 ) -> [f64; L] {
-    let load = <T::In<V>>::load;
     let mut loss = <T::In<V>>::splat(0.0);
-    for ((margin, u), t) in margins.iter_mut().zip(u).zip(t) {
-        let (terms, slope) = of_margins::<_, F>(load(margin), load(u), load(t));
-        loss = loss.add(terms);
-        margin.0 = slope.lanes();
+    let mut first = 0;
+    if <T::In<V>>::SUMS >= 16 {
+        while first + 8 <= margins.len() {
+            add_lines::<V, F, T, L, 8>(margins, u, t, first, &mut loss);
+            first += 8;
+        }
+    }
+    if <T::In<V>>::IN_STEP {
+        while first + 4 <= margins.len() {
+            add_lines::<V, F, T, L, 4>(margins, u, t, first, &mut loss);
+            first += 4;
+        }
+    }
+    while first < margins.len() {
+        add_lines::<V, F, T, L, 1>(margins, u, t, first, &mut loss);
+        first += 1;
     }
     loss.lanes().map(Into::into)
+}
+
+/// `N` lines from `first` on, in step: turns margins into slopes, and adds their losses one after the other.
+#[inline(always)]
+fn add_lines<V: Vector, F: Partition, T: Scalar<L>, const L: usize, const N: usize>(
+    margins: &mut [Line<T, L>],
+    u: &[Line<T, L>],
+    t: &[Line<T, L>],
+    first: usize,
+    loss: &mut T::In<V>,
+) {
+    let zero = [<T::In<V>>::splat(0.0); N];
+    let (mut m, mut mass, mut response) = (zero, zero, zero);
+    for i in 0..N {
+        m[i] = <T::In<V>>::load(&margins[first + i]);
+        mass[i] = <T::In<V>>::load(&u[first + i]);
+        response[i] = <T::In<V>>::load(&t[first + i]);
+    }
+    let (terms, slopes) = of_margins::<_, F>(m, mass, response);
+    for i in 0..N {
+        *loss = loss.add(terms[i]);
+        margins[first + i].0 = slopes[i].lanes();
+    }
 }
 
 /// u A(m) − t m and its derivative u A′(m) − t.
@@ -243,7 +277,7 @@ fn log_density_body<V: Vector, F: Partition>(x: &Panel, theta: &[f64], y: &[f64]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Level, available};
+    use crate::kernel::{Level, SINGLES, available};
     use crate::model::Logistic as F;
 
     #[test]
@@ -269,6 +303,33 @@ mod tests {
                     assert!((slope - (u[i] * sigma - t[i])).abs() < 2e-15, "{level:?} at {}", margins[i]);
                 }
             }
+        }
+    }
+
+    /// The loss and slopes of lines in step are those of the lines one by one.
+    fn steps_change_nothing<T: Scalar<L> + PartialEq + std::fmt::Debug, const L: usize>(level: Level) {
+        let lines = |n: usize, by: f64| -> Vec<Line<T, L>> {
+            let number = |i: usize| T::of(by * (((i * 7919 + 13) % 997) as f64 / 50.0 - 8.0));
+            (0..n).map(|i| Line(std::array::from_fn(|l| number(L * i + l)))).collect()
+        };
+        for n in 0..30 {
+            let (mut slopes, u, t) = (lines(n, 1.0), lines(n, 0.03), lines(n, -0.02));
+            let mut alone = slopes.clone();
+            let loss = loss_and_slope::<F, T, L>(level, &mut slopes, &u, &t);
+            let mut sum = [0.0; L];
+            for i in 0..n {
+                let of_line = loss_and_slope::<F, T, L>(level, &mut alone[i..=i], &u[i..=i], &t[i..=i]);
+                sum.iter_mut().zip(of_line).for_each(|(sum, own)| *sum = T::of(*sum + own).into());
+            }
+            assert_eq!((slopes, loss), (alone, sum), "{level:?}, n {n}");
+        }
+    }
+
+    #[test]
+    fn lines_in_step_give_the_bits_of_lines_one_by_one() {
+        for level in available() {
+            steps_change_nothing::<f64, LANES>(level);
+            steps_change_nothing::<f32, SINGLES>(level);
         }
     }
 
