@@ -32,6 +32,13 @@ dispatch! {
 }
 
 dispatch! {
+    /// The same where all of a row have the response yᵢ, and tᵢ is uᵢ yᵢ; rows beyond the last response have none.
+    pub fn loss_and_slope_of_rows<F: Partition>[T, L](
+        margins: &mut [Line<T, L>], u: &[Line<T, L>], y: &[f64]
+    ) -> [f64; L] = loss_and_slope_of_rows_body
+}
+
+dispatch! {
     /// Σ uᵢ A(mᵢ) − tᵢ mᵢ over the rows of a panel at margins mᵢ = βᵀxᵢ + β₀, and its derivatives by β, then by β₀: one
     /// parameter, one pass.
     pub fn loss_and_gradient<F: Partition>(
@@ -44,21 +51,57 @@ dispatch! {
     ) -> f64 = loss_and_gradient_body
 }
 
+/// What Σ w y of a row is had from.
+trait Sums<V: Register<T, L>, T, const L: usize>: Copy {
+    fn of(self, row: usize, mass: V) -> V;
+}
+
+impl<V: Register<T, L>, T, const L: usize> Sums<V, T, L> for &[Line<T, L>] {
+    #[inline(always)]
+    fn of(self, row: usize, _: V) -> V {
+        V::load(&self[row])
+    }
+}
+
+impl<V: Register<T, L>, T, const L: usize> Sums<V, T, L> for &[f64] {
+    #[inline(always)]
+    fn of(self, row: usize, mass: V) -> V {
+        mass.mul(V::splat(self.get(row).copied().unwrap_or(0.0)))
+    }
+}
+
 #[inline(always)]
 fn loss_and_slope_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
     margins: &mut [Line<T, L>],
     u: &[Line<T, L>],
     t: &[Line<T, L>],
 ) -> [f64; L] {
-    let mut loss = <T::In<V>>::splat(0.0);
-    let mut first = 0;
-    if <T::In<V>>::SUMS >= 16 {
+    of_lines::<T::In<V>, F, T, L>(margins, u, t)
+}
+
+#[inline(always)]
+fn loss_and_slope_of_rows_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
+    margins: &mut [Line<T, L>],
+    u: &[Line<T, L>],
+    y: &[f64],
+) -> [f64; L] {
+    of_lines::<T::In<V>, F, T, L>(margins, u, y)
+}
+
+#[inline(always)]
+fn of_lines<V: Register<T, L>, F: Partition, T: Scalar<L>, const L: usize>(
+    margins: &mut [Line<T, L>],
+    u: &[Line<T, L>],
+    t: impl Sums<V, T, L>,
+) -> [f64; L] {
+    let (mut loss, mut first) = (V::splat(0.0), 0);
+    if V::SUMS >= 16 {
         while first + 8 <= margins.len() {
             add_lines::<V, F, T, L, 8>(margins, u, t, first, &mut loss);
             first += 8;
         }
     }
-    if <T::In<V>>::IN_STEP {
+    if V::IN_STEP {
         while first + 4 <= margins.len() {
             add_lines::<V, F, T, L, 4>(margins, u, t, first, &mut loss);
             first += 4;
@@ -73,19 +116,19 @@ fn loss_and_slope_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
 
 /// `N` lines from `first` on, in step: turns margins into slopes, and adds their losses one after the other.
 #[inline(always)]
-fn add_lines<V: Vector, F: Partition, T: Scalar<L>, const L: usize, const N: usize>(
+fn add_lines<V: Register<T, L>, F: Partition, T: Scalar<L>, const L: usize, const N: usize>(
     margins: &mut [Line<T, L>],
     u: &[Line<T, L>],
-    t: &[Line<T, L>],
+    t: impl Sums<V, T, L>,
     first: usize,
-    loss: &mut T::In<V>,
+    loss: &mut V,
 ) {
-    let zero = [<T::In<V>>::splat(0.0); N];
+    let zero = [V::splat(0.0); N];
     let (mut m, mut mass, mut response) = (zero, zero, zero);
     for i in 0..N {
-        m[i] = <T::In<V>>::load(&margins[first + i]);
-        mass[i] = <T::In<V>>::load(&u[first + i]);
-        response[i] = <T::In<V>>::load(&t[first + i]);
+        m[i] = V::load(&margins[first + i]);
+        mass[i] = V::load(&u[first + i]);
+        response[i] = t.of(first + i, mass[i]);
     }
     let (terms, slopes) = of_margins::<_, F>(m, mass, response);
     for i in 0..N {
@@ -322,6 +365,15 @@ mod tests {
                 sum.iter_mut().zip(of_line).for_each(|(sum, own)| *sum = T::of(*sum + own).into());
             }
             assert_eq!((slopes, loss), (alone, sum), "{level:?}, n {n}");
+            // Two rows that fill up a group have no response.
+            let y: Vec<f64> = (0..n.saturating_sub(2)).map(|i| (i % 3 % 2) as f64).collect();
+            let of_row = |i: usize, mass: T| T::of(mass.into() * y.get(i).unwrap_or(&0.0));
+            let t: Vec<Line<T, L>> =
+                u.iter().enumerate().map(|(i, u)| Line(u.map(|m| of_row(i, m)))).collect();
+            let (mut slopes, mut kept) = (lines(n, 1.0), lines(n, 1.0));
+            let of_rows = loss_and_slope_of_rows::<F, T, L>(level, &mut slopes, &u, &y);
+            let of_lines = loss_and_slope::<F, T, L>(level, &mut kept, &u, &t);
+            assert_eq!((slopes, of_rows), (kept, of_lines), "{level:?}, n {n}");
         }
     }
 
