@@ -99,7 +99,7 @@ impl Rows {
         (0..self.n).map(|i| self.row(i))
     }
 
-    pub fn column(&self, j: usize) -> impl Iterator<Item = f64> + '_ {
+    pub fn column(&self, j: usize) -> impl Iterator<Item = f64> + Clone + '_ {
         (0..self.n).map(move |i| self.cells[i * self.d + j])
     }
 

@@ -24,48 +24,55 @@ dispatch! {
 }
 
 dispatch! {
-    /// Σ w over all rows, and over those with y below `limit`; in lanes of rows.
-    pub fn mass_below(w: &[f64], y: &[f64], limit: f64) -> (f64, f64) = below_body
+    /// Σ w over all rows, and over some of them: a bit for each row, eight in a byte; in lanes of rows.
+    pub fn mass_of(w: &[f64], rows: &[u8]) -> (f64, f64) = mass_of_body
 }
 
-/// Limits that one pass compares with.
-pub const LIMITS: usize = 4;
+/// Choices of rows that one pass sums up.
+pub const CHOICES: usize = 4;
 
 dispatch! {
-    /// Σ w over all rows, and over those with y below each of the limits: the bits of [`mass_below`].
-    pub fn masses_below(w: &[f64], y: &[f64], limits: &[f64; LIMITS]) -> (f64, [f64; LIMITS]) = masses_below_body
+    /// Σ w over all rows, and over each choice of them: the bits of [`mass_of`].
+    pub fn masses_of(w: &[f64], rows: &[&[u8]; CHOICES]) -> (f64, [f64; CHOICES]) = masses_of_body
 }
 
-/// Every row of the eight columns of weights and of `y`, in order. A macro, and in it loops, for closures are not always inlined: vectors
-/// of a level are then passed by calls, and arrays copied.
-macro_rules! each_row {
-    ($vector:ty, $columns:ident, $y:ident, |$w:ident, $value:ident| $row:expr) => {{
+/// The rows that are chosen, as [`mass_of`] wants them.
+pub fn choice(rows: impl Iterator<Item = bool>) -> Vec<u8> {
+    let mut bits = Vec::new();
+    for (i, chosen) in rows.enumerate() {
+        if i % LANES == 0 {
+            bits.push(0);
+        }
+        bits[i / LANES] |= u8::from(chosen) << (i % LANES);
+    }
+    bits
+}
+
+/// Eight rows of the eight columns of weights and of `y` at a time, in order: `$rows` has the weights of all draws in one, and `$values` y. A
+/// macro, and in it loops, for closures are not always inlined: vectors of a level are then passed by calls, and arrays copied.
+macro_rules! each_tile {
+    ($vector:ty, $columns:ident, $y:ident, |$rows:ident, $values:ident| $tile:expr) => {{
         let n = $y.len();
         let (tiles, rest) = $y.as_chunks::<LANES>();
         let mut columns = [(&[][..], &[][..]); LANES];
         for l in 0..LANES {
             columns[l] = $columns[l][..n].as_chunks::<LANES>();
         }
-        for (t, tile) in tiles.iter().enumerate() {
-            let mut rows = [[0.0; LANES]; LANES];
+        for (t, $values) in tiles.iter().enumerate() {
+            let mut rows = [<$vector>::splat(0.0); LANES];
             for l in 0..LANES {
-                let draw = &columns[l].0[t];
-                for i in 0..LANES {
-                    rows[i][l] = draw[i];
-                }
+                rows[l] = <$vector>::load(&columns[l].0[t]);
             }
-            for i in 0..LANES {
-                let ($w, $value) = (<$vector>::load(&rows[i]), tile[i]);
-                $row;
-            }
+            let $rows = <$vector>::transposed(rows);
+            $tile;
         }
-        for (i, &value) in rest.iter().enumerate() {
-            let mut row = [0.0; LANES];
+        if !rest.is_empty() {
+            let mut rows = [<$vector>::splat(0.0); LANES];
             for l in 0..LANES {
-                row[l] = columns[l].1[i];
+                rows[l] = <$vector>::load(&load(columns[l].1, 0));
             }
-            let ($w, $value) = (<$vector>::load(&row), value);
-            $row;
+            let ($rows, $values) = (<$vector>::transposed(rows), rest);
+            $tile;
         }
     }};
 }
@@ -73,16 +80,22 @@ macro_rules! each_row {
 #[inline(always)]
 fn products_body<V: Vector>(w: &Eight, y: &[f64], sums: &mut Lanes) {
     let mut total = V::load(sums);
-    each_row!(V, w, y, |w, y| total = total.add(w.mul(V::splat(y))));
+    each_tile!(V, w, y, |rows, values| {
+        for (w, y) in rows.into_iter().zip(values) {
+            total = total.add(w.mul(V::splat(*y)));
+        }
+    });
     *sums = total.lanes();
 }
 
 #[inline(always)]
 fn squares_body<V: Vector>(w: &Eight, y: &[f64], theta: &Lanes, sums: &mut Lanes) {
     let (mut total, theta) = (V::load(sums), V::load(theta));
-    each_row!(V, w, y, |w, y| {
-        let apart = V::splat(y).sub(theta);
-        total = total.add(w.mul(apart.mul(apart)));
+    each_tile!(V, w, y, |rows, values| {
+        for (w, y) in rows.into_iter().zip(values) {
+            let apart = V::splat(*y).sub(theta);
+            total = total.add(w.mul(apart.mul(apart)));
+        }
     });
     *sums = total.lanes();
 }
@@ -91,42 +104,54 @@ fn squares_body<V: Vector>(w: &Eight, y: &[f64], theta: &Lanes, sums: &mut Lanes
 fn pinballs_body<V: Vector>(w: &Eight, y: &[f64], theta: &Lanes, q: f64, sums: &mut Lanes) {
     let (mut total, theta) = (V::load(sums), V::load(theta));
     let (above, below) = (V::splat(q), V::splat(q - 1.0));
-    each_row!(V, w, y, |w, y| {
-        let y = V::splat(y);
-        total = total.add(w.mul(y.sub(theta).mul(y.if_below(theta, below, above))));
+    each_tile!(V, w, y, |rows, values| {
+        for (w, y) in rows.into_iter().zip(values) {
+            let y = V::splat(*y);
+            total = total.add(w.mul(y.sub(theta).mul(y.if_below(theta, below, above))));
+        }
     });
     *sums = total.lanes();
 }
 
 #[inline(always)]
-fn below_body<V: Vector>(w: &[f64], y: &[f64], limit: f64) -> (f64, f64) {
-    let (mut all, mut below) = (V::splat(0.0), V::splat(0.0));
-    let (limit, zero) = (V::splat(limit), V::splat(0.0));
-    for g in 0..w.len().div_ceil(LANES) {
-        let (w, y) = (V::load(&load(w, g)), V::load(&load(y, g)));
+fn mass_of_body<V: Vector>(w: &[f64], rows: &[u8]) -> (f64, f64) {
+    let (mut all, mut some) = (V::splat(0.0), V::splat(0.0));
+    let (groups, rest) = w.as_chunks::<LANES>();
+    for (w, &chosen) in groups.iter().zip(rows) {
+        let w = V::load(w);
         all = all.add(w);
-        below = below.add(y.if_below(limit, w, zero));
+        some = some.add(w.chosen(chosen));
     }
-    (sum(&all.lanes()), sum(&below.lanes()))
+    if let Some(&chosen) = rows.get(groups.len()) {
+        let w = V::load(&load(rest, 0));
+        all = all.add(w);
+        some = some.add(w.chosen(chosen));
+    }
+    (sum(&all.lanes()), sum(&some.lanes()))
 }
 
 #[inline(always)]
-fn masses_below_body<V: Vector>(w: &[f64], y: &[f64], limits: &[f64; LIMITS]) -> (f64, [f64; LIMITS]) {
-    let (mut all, mut below) = (V::splat(0.0), [V::splat(0.0); LIMITS]);
-    let (mut at, zero) = ([V::splat(0.0); LIMITS], V::splat(0.0));
-    for k in 0..LIMITS {
-        at[k] = V::splat(limits[k]);
-    }
-    for g in 0..w.len().div_ceil(LANES) {
-        let (w, y) = (V::load(&load(w, g)), V::load(&load(y, g)));
+fn masses_of_body<V: Vector>(w: &[f64], rows: &[&[u8]; CHOICES]) -> (f64, [f64; CHOICES]) {
+    let (mut all, mut some) = (V::splat(0.0), [V::splat(0.0); CHOICES]);
+    let (groups, rest) = w.as_chunks::<LANES>();
+    let rows = rows.map(|rows| &rows[..w.len().div_ceil(LANES)]);
+    for (g, w) in groups.iter().enumerate() {
+        let w = V::load(w);
         all = all.add(w);
-        for k in 0..LIMITS {
-            below[k] = below[k].add(y.if_below(at[k], w, zero));
+        for k in 0..CHOICES {
+            some[k] = some[k].add(w.chosen(rows[k][g]));
         }
     }
-    let mut sums = [0.0; LIMITS];
-    for k in 0..LIMITS {
-        sums[k] = sum(&below[k].lanes());
+    if !rest.is_empty() {
+        let w = V::load(&load(rest, 0));
+        all = all.add(w);
+        for k in 0..CHOICES {
+            some[k] = some[k].add(w.chosen(rows[k][groups.len()]));
+        }
+    }
+    let mut sums = [0.0; CHOICES];
+    for k in 0..CHOICES {
+        sums[k] = sum(&some[k].lanes());
     }
     (sum(&all.lanes()), sums)
 }
@@ -134,7 +159,7 @@ fn masses_below_body<V: Vector>(w: &[f64], y: &[f64], limits: &[f64; LIMITS]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::available;
+    use crate::kernel::{Level, available};
 
     fn values(n: usize, salt: usize) -> Vec<f64> {
         (0..n).map(|i| ((i * 7919 + salt * 104_729) % 1009) as f64 / 31.0 - 11.0).collect()
@@ -163,12 +188,16 @@ mod tests {
                 add_pinballs(level, &w, &y, &theta, 0.3, &mut sums);
                 let pinball = |w: f64, y: f64, t: f64| w * ((y - t) * (0.3 - if y < t { 1.0 } else { 0.0 }));
                 assert_eq!(sums, plain(&pinball), "{level:?}, n {n}");
-                let (all, below) = mass_below(level, &columns[0], &y, 2.0);
-                let limits = [-3.0, 2.0, f64::INFINITY, f64::NEG_INFINITY];
-                let each = limits.map(|limit| mass_below(level, &columns[0], &y, limit).1);
-                assert_eq!(masses_below(level, &columns[0], &y, &limits), (all, each), "{level:?}, n {n}");
+                let choices = [-3.0, 2.0, f64::INFINITY, f64::NEG_INFINITY]
+                    .map(|limit| choice(y.iter().map(|&y| y < limit)));
+                let each = choices.each_ref().map(|rows| mass_of(level, &columns[0], rows));
+                let together = masses_of(level, &columns[0], &choices.each_ref().map(|rows| &rows[..]));
+                assert_eq!(together, (each[0].0, each.map(|(_, some)| some)), "{level:?}, n {n}");
+                assert_eq!(each, choices.each_ref().map(|rows| mass_of(Level::PLAIN, &columns[0], rows)));
                 let exact: f64 = columns[0].iter().zip(&y).filter(|(_, y)| **y < 2.0).map(|(w, _)| w).sum();
-                assert!((all - columns[0].iter().sum::<f64>()).abs() < 1e-9 && (below - exact).abs() < 1e-9);
+                let (all, some) = each[1];
+                assert!((all - columns[0].iter().sum::<f64>()).abs() < 1e-9 && (some - exact).abs() < 1e-9);
+                assert_eq!((each[2].1, each[3].1), (all, 0.0));
             }
         }
     }

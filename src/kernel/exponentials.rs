@@ -8,7 +8,7 @@
 
 use rand::Rng;
 
-use super::vector::{LANES, Vector, Words, sum};
+use super::vector::{Arithmetic, LANES, Vector, Words, sum};
 use super::{dispatch, load};
 
 /// Eight generators xoshiro256++ (Blackman and Vigna 2021), one a lane: word k of lane l is `0[k][l]`.
@@ -64,9 +64,16 @@ fn uniform<V: Vector>(word: V::Words) -> V {
 }
 
 #[inline(always)]
-fn variates<V: Vector>(state: &mut [V::Words; 4]) -> V {
-    uniform::<V>(next(state)).minus_ln()
+fn variates<V: Vector, const N: usize>(state: &mut [V::Words; 4]) -> [V; N] {
+    let mut uniforms = [V::splat(0.0); N];
+    for group in &mut uniforms {
+        *group = uniform::<V>(next(state));
+    }
+    uniforms.minus_ln()
 }
+
+/// Groups of eight variates that are made in step.
+const STEP: usize = 8;
 
 #[inline(always)]
 fn exponentials_body<V: Vector>(generators: &Generators, out: &mut [f64]) -> f64 {
@@ -77,14 +84,23 @@ fn exponentials_body<V: Vector>(generators: &Generators, out: &mut [f64]) -> f64
     }
     let mut total = V::splat(0.0);
     let (groups, rest) = out.as_chunks_mut::<LANES>();
+    let in_step = if V::IN_STEP { groups.len() / STEP * STEP } else { 0 };
+    let (in_step, groups) = groups.split_at_mut(in_step);
+    for step in in_step.as_chunks_mut::<STEP>().0 {
+        let e = variates::<V, STEP>(&mut state);
+        for i in 0..STEP {
+            total = total.add(e[i]);
+            step[i] = e[i].lanes();
+        }
+    }
     for group in groups {
-        let e = variates::<V>(&mut state);
+        let [e] = variates::<V, 1>(&mut state);
         total = total.add(e);
         *group = e.lanes();
     }
     if !rest.is_empty() {
-        let e = variates::<V>(&mut state).lanes();
-        rest.copy_from_slice(&e[..rest.len()]);
+        let [e] = variates::<V, 1>(&mut state);
+        rest.copy_from_slice(&e.lanes()[..rest.len()]);
         total = total.add(V::load(&load(rest, 0)));
     }
     sum(&total.lanes())

@@ -99,22 +99,6 @@ fn multiply_body<V: Vector, T: Scalar<L>, const L: usize>(x: &[Line<T, L>], y: &
 }
 
 dispatch! {
-    /// Every line of x times a number of its own.
-    pub fn by_rows[T, L](x: &[Line<T, L>], by: &[f64], out: &mut [Line<T, L>]) = by_rows_body
-}
-
-#[inline(always)]
-fn by_rows_body<V: Vector, T: Scalar<L>, const L: usize>(
-    x: &[Line<T, L>],
-    by: &[f64],
-    out: &mut [Line<T, L>],
-) {
-    for ((x, by), out) in x.iter().zip(by).zip(out) {
-        out.0 = <T::In<V>>::load(x).mul(<T::In<V>>::splat(*by)).lanes();
-    }
-}
-
-dispatch! {
     /// Adds x times y, entry by entry.
     pub fn add_products[T, L](x: &[Line<T, L>], y: &[Line<T, L>], out: &mut [Line<T, L>]) = add_products_body
 }
@@ -214,7 +198,7 @@ mod tests {
         let (x, y) = (lines::<T, L>(3), lines::<T, L>(500));
         let at = |x: &[Line<T, L>], j: usize, l: usize| -> f64 { x[j][l].into() };
         let [mut out, mut to, mut apart, mut scaled, mut total] = [&x, &y, &x, &x, &x].map(|x| x.clone());
-        let [mut multiplied, mut sums, mut rows] = [&x, &y, &y].map(|x| x.clone());
+        let [mut multiplied, mut sums] = [&x, &y].map(|x| x.clone());
         let by: [f64; L] = std::array::from_fn(|l| l as f64 / 4.0);
         let chosen: [bool; L] = std::array::from_fn(|l| l % 3 == 1);
         // What is not a number in a lane that is not chosen stays there.
@@ -227,7 +211,6 @@ mod tests {
         add(level, &y, &mut total);
         multiply(level, &y, &mut multiplied);
         add_products(level, &x, &y, &mut sums);
-        by_rows(level, &x, &by[..5], &mut rows);
         let (products, most) = (dots(level, &x, &y), largest(level, &x));
         for l in 0..L {
             let exact: f64 = (0..5).map(|j| at(&x, j, l) * at(&y, j, l)).sum();
@@ -241,7 +224,6 @@ mod tests {
                 assert_eq!(at(&scaled, j, l), by[l] * x, "{level:?}");
                 assert_eq!(at(&total, j, l), x + y, "{level:?}");
                 assert_eq!(at(&multiplied, j, l), x * y, "{level:?}");
-                assert_eq!(at(&rows, j, l), x * by[j], "{level:?}");
                 assert_eq!(at(&sums, j, l), x * y + y, "{level:?}");
             }
         }

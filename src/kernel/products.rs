@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::vector::{Line, Register, Scalar, Vector, sum};
+use super::vector::{Line, Register, Scalar, Vector};
 use super::{Level, Panel, dispatch};
 
 dispatch! {
@@ -208,8 +208,8 @@ fn add_cross_products_body<V: Vector, T: Scalar<L>, const L: usize>(
     }
 }
 
-/// By tiles of N rows and M columns, whose sums stay in registers.
-#[allow(clippy::needless_range_loop)] // With iterators the compiler keeps some of the sums in memory.
+/// By tiles of N rows and M columns, whose sums stay in registers; the last rows, where they are few, by wider ones: 64 columns and an
+/// intercept leave one.
 #[inline(always)]
 fn add_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, const M: usize>(
     lines: &[Line<T, L>],
@@ -217,45 +217,74 @@ fn add_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, co
     weights: &[Line<T, L>],
     sums: &mut [f64],
 ) {
-    let mut left = vec![[Line::default(); N]; weights.len()];
+    let left = &mut vec![Line::default(); N * weights.len()][..];
     for j in (0..d).step_by(N) {
-        // Columns beyond the last are the last again, and left out below.
-        for ((left, group), w) in left.iter_mut().zip(lines.chunks_exact(d)).zip(weights) {
-            for (r, left) in left.iter_mut().enumerate() {
-                left.0 = V::load(&group[(j + r).min(d - 1)]).mul(V::load(w)).lanes();
-            }
+        match d - j {
+            1 => add_rows_of_tiles::<V, T, L, 1, 12>(lines, d, weights, sums, j, left),
+            2 => add_rows_of_tiles::<V, T, L, 2, 6>(lines, d, weights, sums, j, left),
+            _ => add_rows_of_tiles::<V, T, L, N, M>(lines, d, weights, sums, j, left),
         }
-        for k in (0..(j + N).min(d)).step_by(M) {
-            // Loops and no closures here, too.
-            let mut ks = [0; M];
-            for (c, ks) in ks.iter_mut().enumerate() {
-                *ks = (k + c).min(d - 1);
-            }
-            let mut whole = [[Line::default(); M]; N];
-            for part in 0..V::PARTS {
-                let mut tile = [[V::zeros(); M]; N];
-                for (left, group) in left.iter().zip(lines.chunks_exact(d)) {
-                    let mut right = [V::zeros(); M];
-                    for c in 0..M {
-                        right[c] = V::load_part(&group[ks[c]], part);
-                    }
-                    for r in 0..N {
-                        let left = V::load_part(&left[r], part);
-                        for c in 0..M {
-                            tile[r][c] = V::fma_part(left, right[c], tile[r][c]);
-                        }
-                    }
+    }
+}
+
+/// The rows from `j` on.
+#[allow(clippy::needless_range_loop)] // With iterators the compiler keeps some of the sums in memory.
+#[inline(always)]
+fn add_rows_of_tiles<V: Register<T, L>, T: Scalar<L>, const L: usize, const N: usize, const M: usize>(
+    lines: &[Line<T, L>],
+    d: usize,
+    weights: &[Line<T, L>],
+    sums: &mut [f64],
+    j: usize,
+    left: &mut [Line<T, L>],
+) {
+    let left = &mut left.as_chunks_mut::<N>().0[..weights.len()];
+    // Columns beyond the last are the last again, and left out below.
+    for ((left, group), w) in left.iter_mut().zip(lines.chunks_exact(d)).zip(weights) {
+        for (r, left) in left.iter_mut().enumerate() {
+            left.0 = V::load(&group[(j + r).min(d - 1)]).mul(V::load(w)).lanes();
+        }
+    }
+    for k in (0..(j + N).min(d)).step_by(M) {
+        // Loops and no closures here, too.
+        let mut ks = [0; M];
+        for (c, ks) in ks.iter_mut().enumerate() {
+            *ks = (k + c).min(d - 1);
+        }
+        let mut whole = [[Line::default(); M]; N];
+        // Not unrolled: in what follows the first part the compiler would keep some of the sums in memory.
+        for part in 0..std::hint::black_box(V::PARTS) {
+            let mut tile = [[V::zeros(); M]; N];
+            for (left, group) in left.iter().zip(lines.chunks_exact(d)) {
+                let mut right = [V::zeros(); M];
+                for c in 0..M {
+                    right[c] = V::load_part(&group[ks[c]], part);
                 }
                 for r in 0..N {
+                    let left = V::load_part(&left[r], part);
                     for c in 0..M {
-                        V::store_part(tile[r][c], part, &mut whole[r][c]);
+                        tile[r][c] = V::fma_part(left, right[c], tile[r][c]);
                     }
                 }
             }
-            for r in 0..N.min(d - j) {
-                let row = &mut sums[(j + r) * (j + r + 1) / 2..][..j + r + 1];
-                for (out, whole) in row.iter_mut().skip(k).zip(&whole[r]) {
-                    *out += sum(whole);
+            for r in 0..N {
+                for c in 0..M {
+                    V::store_part(tile[r][c], part, &mut whole[r][c]);
+                }
+            }
+        }
+        for r in 0..N.min(d - j) {
+            let row = &mut sums[(j + r) * (j + r + 1) / 2..][..j + r + 1];
+            match row[k.min(j + r + 1)..].first_chunk_mut::<M>() {
+                Some(row) => {
+                    for c in 0..M {
+                        row[c] += V::total(&whole[r][c]);
+                    }
+                }
+                None => {
+                    for (out, whole) in row.iter_mut().skip(k).zip(&whole[r]) {
+                        *out += V::total(whole);
+                    }
                 }
             }
         }

@@ -32,6 +32,13 @@ dispatch! {
 }
 
 dispatch! {
+    /// The same where all of a row have the response yᵢ, and tᵢ is uᵢ yᵢ; rows beyond the last response have none.
+    pub fn loss_and_slope_of_rows<F: Partition>[T, L](
+        margins: &mut [Line<T, L>], u: &[Line<T, L>], y: &[f64]
+    ) -> [f64; L] = loss_and_slope_of_rows_body
+}
+
+dispatch! {
     /// Σ uᵢ A(mᵢ) − tᵢ mᵢ over the rows of a panel at margins mᵢ = βᵀxᵢ + β₀, and its derivatives by β, then by β₀: one
     /// parameter, one pass.
     pub fn loss_and_gradient<F: Partition>(
@@ -44,20 +51,90 @@ dispatch! {
     ) -> f64 = loss_and_gradient_body
 }
 
+/// What Σ w y of a row is had from.
+trait Sums<V: Register<T, L>, T, const L: usize>: Copy {
+    fn of(self, row: usize, mass: V) -> V;
+}
+
+impl<V: Register<T, L>, T, const L: usize> Sums<V, T, L> for &[Line<T, L>] {
+    #[inline(always)]
+    fn of(self, row: usize, _: V) -> V {
+        V::load(&self[row])
+    }
+}
+
+impl<V: Register<T, L>, T, const L: usize> Sums<V, T, L> for &[f64] {
+    #[inline(always)]
+    fn of(self, row: usize, mass: V) -> V {
+        mass.mul(V::splat(self.get(row).copied().unwrap_or(0.0)))
+    }
+}
+
 #[inline(always)]
 fn loss_and_slope_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
     margins: &mut [Line<T, L>],
     u: &[Line<T, L>],
     t: &[Line<T, L>],
 ) -> [f64; L] {
-    let load = <T::In<V>>::load;
-    let mut loss = <T::In<V>>::splat(0.0);
-    for ((margin, u), t) in margins.iter_mut().zip(u).zip(t) {
-        let (terms, slope) = of_margins::<_, F>(load(margin), load(u), load(t));
-        loss = loss.add(terms);
-        margin.0 = slope.lanes();
+    of_lines::<T::In<V>, F, T, L>(margins, u, t)
+}
+
+#[inline(always)]
+fn loss_and_slope_of_rows_body<V: Vector, F: Partition, T: Scalar<L>, const L: usize>(
+    margins: &mut [Line<T, L>],
+    u: &[Line<T, L>],
+    y: &[f64],
+) -> [f64; L] {
+    of_lines::<T::In<V>, F, T, L>(margins, u, y)
+}
+
+#[inline(always)]
+fn of_lines<V: Register<T, L>, F: Partition, T: Scalar<L>, const L: usize>(
+    margins: &mut [Line<T, L>],
+    u: &[Line<T, L>],
+    t: impl Sums<V, T, L>,
+) -> [f64; L] {
+    let (mut loss, mut first) = (V::splat(0.0), 0);
+    if V::SUMS >= 16 {
+        while first + 8 <= margins.len() {
+            add_lines::<V, F, T, L, 8>(margins, u, t, first, &mut loss);
+            first += 8;
+        }
+    }
+    if V::IN_STEP {
+        while first + 4 <= margins.len() {
+            add_lines::<V, F, T, L, 4>(margins, u, t, first, &mut loss);
+            first += 4;
+        }
+    }
+    while first < margins.len() {
+        add_lines::<V, F, T, L, 1>(margins, u, t, first, &mut loss);
+        first += 1;
     }
     loss.lanes().map(Into::into)
+}
+
+/// `N` lines from `first` on, in step: turns margins into slopes, and adds their losses one after the other.
+#[inline(always)]
+fn add_lines<V: Register<T, L>, F: Partition, T: Scalar<L>, const L: usize, const N: usize>(
+    margins: &mut [Line<T, L>],
+    u: &[Line<T, L>],
+    t: impl Sums<V, T, L>,
+    first: usize,
+    loss: &mut V,
+) {
+    let zero = [V::splat(0.0); N];
+    let (mut m, mut mass, mut response) = (zero, zero, zero);
+    for i in 0..N {
+        m[i] = V::load(&margins[first + i]);
+        mass[i] = V::load(&u[first + i]);
+        response[i] = t.of(first + i, mass[i]);
+    }
+    let (terms, slopes) = of_margins::<_, F>(m, mass, response);
+    for i in 0..N {
+        *loss = loss.add(terms[i]);
+        margins[first + i].0 = slopes[i].lanes();
+    }
 }
 
 /// u A(m) − t m and its derivative u A′(m) − t.
@@ -243,7 +320,7 @@ fn log_density_body<V: Vector, F: Partition>(x: &Panel, theta: &[f64], y: &[f64]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Level, available};
+    use crate::kernel::{Level, SINGLES, available};
     use crate::model::Logistic as F;
 
     #[test]
@@ -269,6 +346,42 @@ mod tests {
                     assert!((slope - (u[i] * sigma - t[i])).abs() < 2e-15, "{level:?} at {}", margins[i]);
                 }
             }
+        }
+    }
+
+    /// The loss and slopes of lines in step are those of the lines one by one.
+    fn steps_change_nothing<T: Scalar<L> + PartialEq + std::fmt::Debug, const L: usize>(level: Level) {
+        let lines = |n: usize, by: f64| -> Vec<Line<T, L>> {
+            let number = |i: usize| T::of(by * (((i * 7919 + 13) % 997) as f64 / 50.0 - 8.0));
+            (0..n).map(|i| Line(std::array::from_fn(|l| number(L * i + l)))).collect()
+        };
+        for n in 0..30 {
+            let (mut slopes, u, t) = (lines(n, 1.0), lines(n, 0.03), lines(n, -0.02));
+            let mut alone = slopes.clone();
+            let loss = loss_and_slope::<F, T, L>(level, &mut slopes, &u, &t);
+            let mut sum = [0.0; L];
+            for i in 0..n {
+                let of_line = loss_and_slope::<F, T, L>(level, &mut alone[i..=i], &u[i..=i], &t[i..=i]);
+                sum.iter_mut().zip(of_line).for_each(|(sum, own)| *sum = T::of(*sum + own).into());
+            }
+            assert_eq!((slopes, loss), (alone, sum), "{level:?}, n {n}");
+            // Two rows that fill up a group have no response.
+            let y: Vec<f64> = (0..n.saturating_sub(2)).map(|i| (i % 3 % 2) as f64).collect();
+            let of_row = |i: usize, mass: T| T::of(mass.into() * y.get(i).unwrap_or(&0.0));
+            let t: Vec<Line<T, L>> =
+                u.iter().enumerate().map(|(i, u)| Line(u.map(|m| of_row(i, m)))).collect();
+            let (mut slopes, mut kept) = (lines(n, 1.0), lines(n, 1.0));
+            let of_rows = loss_and_slope_of_rows::<F, T, L>(level, &mut slopes, &u, &y);
+            let of_lines = loss_and_slope::<F, T, L>(level, &mut kept, &u, &t);
+            assert_eq!((slopes, of_rows), (kept, of_lines), "{level:?}, n {n}");
+        }
+    }
+
+    #[test]
+    fn lines_in_step_give_the_bits_of_lines_one_by_one() {
+        for level in available() {
+            steps_change_nothing::<f64, LANES>(level);
+            steps_change_nothing::<f32, SINGLES>(level);
         }
     }
 

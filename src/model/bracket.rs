@@ -3,7 +3,7 @@
 use super::quantile::{select, weighted_quantile};
 use crate::data::Dataset;
 use crate::kernel::Level;
-use crate::kernel::column::{LIMITS, mass_below, masses_below};
+use crate::kernel::column::{CHOICES, choice, mass_of, masses_of};
 use crate::process::Measure;
 
 /// Two values that a quantile of a draw will lie between.
@@ -24,7 +24,7 @@ impl Bracket {
     }
 
     /// The rows inside and their values; none where these are all alike.
-    pub fn rows(&self, y: impl Iterator<Item = f64>) -> Vec<(usize, f64)> {
+    fn rows(&self, y: impl Iterator<Item = f64>) -> Vec<(usize, f64)> {
         if self.is_point() { Vec::new() } else { y.enumerate().filter(|(_, y)| self.holds(*y)).collect() }
     }
 
@@ -32,73 +32,104 @@ impl Bracket {
     fn limits(&self) -> impl Iterator<Item = f64> {
         [self.low].into_iter().chain(self.is_point().then(|| self.high.next_up()))
     }
+}
+
+/// The first of some rows in order at which their masses have summed up to `target`; `None` where that is not beyond the rounding of sums that
+/// are made in any order, of masses that are no more than `all`.
+fn reached(rows: &[(usize, f64)], w: &[f64], target: f64, all: f64) -> Option<f64> {
+    let slack = 4.0 * rows.len() as f64 * f64::EPSILON * all;
+    let mut mass = 0.0;
+    for &(i, y) in rows {
+        if mass + slack >= target {
+            return None;
+        }
+        mass += w[i];
+        if mass > target + slack {
+            return Some(y);
+        }
+    }
+    None
+}
+
+/// A quantile of a column, where it will lie, and the rows there.
+pub struct Wanted {
+    pub q: f64,
+    bracket: Bracket,
+    inside: Vec<(usize, f64)>,
+    /// The same in the order of their values.
+    ordered: Vec<(usize, f64)>,
+    /// The rows below each of its [limits](Bracket::limits).
+    below: Vec<Vec<u8>>,
+}
+
+impl Wanted {
+    /// Of a column with values `y`.
+    pub fn new(q: f64, bracket: Bracket, y: impl Iterator<Item = f64> + Clone) -> Wanted {
+        let of_limit = |limit: f64| choice(y.clone().map(|y| y < limit));
+        let below = bracket.limits().map(of_limit).collect();
+        let inside = bracket.rows(y);
+        let mut ordered = inside.clone();
+        ordered.sort_by(|a, b| a.1.total_cmp(&b.1));
+        Wanted { q, bracket, inside, ordered, below }
+    }
 
     /// The lower q-quantile of column j under F, of which the mass of all observed rows and of those below each of the
-    /// [limits](Bracket::limits) is known: only the rows inside are put in order.
-    fn quantile(
-        &self,
-        f: &Measure,
-        (j, q): (usize, f64),
-        all: f64,
-        masses: &[f64],
-        inside: &[(usize, f64)],
-    ) -> f64 {
-        let mut parts = f.atoms();
+    /// [limits](Bracket::limits) is known: only the rows inside are looked at.
+    fn quantile(&self, f: &Measure, j: usize, all: f64, masses: &[f64]) -> f64 {
+        let Wanted { q, bracket, inside, ordered, .. } = self;
+        let mut parts = f.atoms().peekable();
         let observed = parts.next().expect("there are rows");
         let (mut all, mut below) = (all, masses[0]);
-        let mut mass = if self.is_point() { masses[1] - below } else { 0.0 };
+        let alone = parts.peek().is_none();
+        if let Some(found) = alone.then(|| reached(ordered, observed.w, q * all - below, all)).flatten() {
+            return found;
+        }
+        let mut mass = if bracket.is_point() { masses[1] - below } else { 0.0 };
         let mut atoms: Vec<(f64, f64)> = inside.iter().map(|&(i, y)| (y, observed.w[i])).collect();
         for (y, &w) in parts.flat_map(|part| part.x.column(j).zip(part.w)) {
             all += w;
-            below += if y < self.low { w } else { 0.0 };
-            if self.holds(y) {
+            below += if y < bracket.low { w } else { 0.0 };
+            if bracket.holds(y) {
                 atoms.push((y, w));
             }
         }
         mass += atoms.iter().map(|(_, w)| w).sum::<f64>();
         let target = q * all - below;
         match target > 0.0 && target <= mass {
-            true if self.is_point() => self.low,
+            true if bracket.is_point() => bracket.low,
             true => select(&mut atoms, target),
-            false => weighted_quantile(f, j, q),
+            false => weighted_quantile(f, j, *q),
         }
     }
 }
 
-/// A quantile of a column, where it will lie, and the rows there.
-pub struct Wanted {
-    pub q: f64,
-    pub bracket: Bracket,
-    pub inside: Vec<(usize, f64)>,
-}
-
-/// The lower quantiles of column j under F, whose observed rows have the values `y` there. The masses below all brackets are of one
+/// The lower quantiles of column j under F, whose observed rows are those that the brackets know. The masses below all brackets are of one
 /// pass, or few.
-pub fn quantiles(f: &Measure, j: usize, y: &[f64], wanted: &[&Wanted]) -> Vec<f64> {
-    let limits: Vec<f64> = wanted.iter().flat_map(|one| one.bracket.limits()).collect();
+pub fn quantiles(f: &Measure, j: usize, wanted: &[&Wanted]) -> Vec<f64> {
+    let below: Vec<&[u8]> = wanted.iter().flat_map(|one| &one.below).map(|rows| &rows[..]).collect();
     // The mass of a row, with that of the pseudo-samples that are this row.
     let w = f.atoms().next().expect("there are rows").w;
-    let (mut all, mut masses) = (0.0, Vec::with_capacity(limits.len()));
-    for limits in limits.chunks(LIMITS) {
-        match limits {
-            &[limit] => {
-                let (of_all, below) = mass_below(Level::current(), w, y, limit);
+    let (mut all, mut masses) = (0.0, Vec::with_capacity(below.len()));
+    for below in below.chunks(CHOICES) {
+        match below {
+            &[rows] => {
+                let (of_all, mass) = mass_of(Level::current(), w, rows);
                 all = of_all;
-                masses.push(below);
+                masses.push(mass);
             }
-            limits => {
-                let padded = std::array::from_fn(|k| limits.get(k).copied().unwrap_or(f64::NEG_INFINITY));
-                let (of_all, below) = masses_below(Level::current(), w, y, &padded);
+            some => {
+                let padded = std::array::from_fn(|k| some[k.min(some.len() - 1)]);
+                let (of_all, of_some) = masses_of(Level::current(), w, &padded);
                 all = of_all;
-                masses.extend_from_slice(&below[..limits.len()]);
+                masses.extend_from_slice(&of_some[..some.len()]);
             }
         }
     }
     let mut masses = &masses[..];
     let of_one = |one: &&Wanted| {
-        let (own, rest) = masses.split_at(one.bracket.limits().count());
+        let (own, rest) = masses.split_at(one.below.len());
         masses = rest;
-        one.bracket.quantile(f, (j, one.q), all, own, &one.inside)
+        one.quantile(f, j, all, own)
     };
     wanted.iter().map(of_one).collect()
 }
@@ -159,10 +190,9 @@ mod tests {
             let f = crate::process::Prior::Noninformative.posterior_draw(&data, crate::rng::Seed(3), draw);
             for q in [0.01, 0.3, 0.5, 0.97] {
                 let found = |bracket: Bracket| {
-                    let inside = bracket.rows(y.iter().copied());
-                    let wanted = Wanted { q, bracket, inside };
-                    let both = quantiles(&f, 0, &y, &[&wanted, &wanted]);
-                    assert_eq!(both, [quantiles(&f, 0, &y, &[&wanted])[0]; 2]);
+                    let wanted = Wanted::new(q, bracket, y.iter().copied());
+                    let both = quantiles(&f, 0, &[&wanted, &wanted]);
+                    assert_eq!(both, [quantiles(&f, 0, &[&wanted])[0]; 2]);
                     both[0]
                 };
                 let exact = weighted_quantile(&f, 0, q);
@@ -173,5 +203,16 @@ mod tests {
                 }
             }
         }
+    }
+    /// A sum that comes as near to the target as rounding may take it decides nothing.
+    #[test]
+    fn a_target_in_doubt_is_left_to_the_sums_of_all_atoms() {
+        let (rows, w) = ([(2, 1.0), (0, 4.0), (1, 9.0)], [0.25, 0.25, 0.5]);
+        let at = |target: f64| reached(&rows, &w, target, 1.0);
+        assert_eq!([0.1, 0.6, 0.9].map(at), [Some(1.0), Some(4.0), Some(9.0)]);
+        for near in [0.0, 0.5, 0.75, 1.0] {
+            assert_eq!([near, near - 1e-15, near + 1e-15].map(at), [None; 3], "{near}");
+        }
+        assert_eq!([-0.1, 1.1].map(at), [None; 2]);
     }
 }

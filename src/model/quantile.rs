@@ -1,7 +1,5 @@
 //! Quantiles of each column: the pinball loss l(y, θ) = (y − θ)(q − 1{y < θ}), summed over quantiles if there are several.
 
-use std::borrow::Cow;
-
 use ndarray::ArrayView1;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,10 +90,7 @@ impl Quantile {
     pub fn new(q: Vec<f64>, tags: Vec<String>, scale: f64, context: &Context) -> Self {
         let train = context.train;
         let spread = Spread::of(train, context.alpha);
-        let of_column = |q: f64, j: usize| {
-            let bracket = spread.bracket(train, j, q);
-            Wanted { q, bracket, inside: bracket.rows(train.x.column(j)) }
-        };
+        let of_column = |q: f64, j: usize| Wanted::new(q, spread.bracket(train, j, q), train.x.column(j));
         let of_quantile = |q: &f64| (0..train.d()).map(|j| of_column(*q, j)).collect::<Vec<_>>();
         let wanted = q.iter().flat_map(of_quantile).collect();
         let (columns, block) = (train.columns.clone(), block_size(train.n()));
@@ -149,22 +144,17 @@ impl Quantile {
         for j in 0..d {
             let of_column: Vec<&Wanted> = self.wanted.iter().skip(j).step_by(d).collect();
             // What lies inside the brackets is known of the rows that the model was built for.
-            let values = (shared && observed.n() == self.rows).then(|| column(observed, j));
+            let known = shared && observed.n() == self.rows;
             for (theta, f) in theta.iter_mut().zip(block) {
-                let found = match &values {
-                    Some(y) => quantiles(f, j, y, &of_column),
-                    None => of_column.iter().map(|one| weighted_quantile(f, j, one.q)).collect(),
+                let found = match known {
+                    true => quantiles(f, j, &of_column),
+                    false => of_column.iter().map(|one| weighted_quantile(f, j, one.q)).collect(),
                 };
                 theta.iter_mut().skip(j).step_by(d).zip(found).for_each(|(theta, value)| *theta = value);
             }
         }
         theta
     }
-}
-
-fn column(data: &Dataset, j: usize) -> Cow<'_, [f64]> {
-    let only = data.x.whole().to_slice().filter(|_| data.d() == 1);
-    only.map_or_else(|| data.x.column(j).collect(), Cow::from)
 }
 
 impl Model for Quantile {

@@ -3,6 +3,7 @@
 //! scalar code, and `std::simd` is not stable. Exponential and logarithm are our own: the platform's are scalar, and
 //! differ between platforms.
 
+mod abreast;
 mod plain;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -90,6 +91,12 @@ pub trait Arithmetic: Copy {
     fn power_of_two(self) -> Self;
     /// e and m with self = 2ᵉ m and √½ ≤ m < √2, for positive normal numbers.
     fn split(self) -> (Self, Self);
+
+    /// The same number: the compiler makes it before what is made in place after it.
+    #[inline(always)]
+    fn in_place(self) -> Self {
+        self
+    }
 
     /// exp(x) and its slope up to where it would overflow, and beyond that along the tangent: convex, and finite as far as a
     /// search can go.
@@ -241,10 +248,20 @@ const SINGLE: Format = Format {
 pub trait Register<T, const L: usize>: Arithmetic {
     /// Vectors that stay in registers through a loop: what a kernel sums up at once.
     const SUMS: usize;
+    /// Functions of several vectors are made in step (`abreast`): it pays where each of their operations is one of the CPU.
+    const IN_STEP: bool;
 
     fn load(lanes: &[T; L]) -> Self;
     fn lanes(self) -> [T; L];
     fn sqrt(self) -> Self;
+    /// The [sum] over the lanes, in doubles.
+    #[inline(always)]
+    fn total(lanes: &[T; L]) -> f64
+    where
+        T: Copy + Into<f64>,
+    {
+        sum(lanes)
+    }
 
     /// One register of the CPU. Where it takes several for all lanes, a kernel that goes through its data once for each of them has room
     /// for the sums of more rows and columns, and loads less for every product.
@@ -284,6 +301,24 @@ pub trait Vector: Register<f64, LANES> {
 
     /// A bit for each lane that is not below the limit: NaN is not.
     fn not_below(self, limit: Self) -> u8;
+    /// The lanes that have a bit, 0 in the others.
+    fn chosen(self, lanes: u8) -> Self;
+    /// Lane k of vector i is lane i of vector k.
+    #[inline(always)]
+    fn transposed(rows: [Self; LANES]) -> [Self; LANES] {
+        let mut lanes = [[0.0; LANES]; LANES];
+        for (k, row) in rows.into_iter().enumerate() {
+            let row = row.lanes();
+            for i in 0..LANES {
+                lanes[i][k] = row[i];
+            }
+        }
+        let mut out = rows;
+        for i in 0..LANES {
+            out[i] = Self::load(&lanes[i]);
+        }
+        out
+    }
     /// Asks for memory that will be read soon. A hint: plain code does without.
     fn fetch<T>(_: &[T]) {}
     /// These eight and another eight, rounded.

@@ -77,6 +77,7 @@ macro_rules! arithmetic {
 
         impl Register<$number, { $lanes }> for $type {
             const SUMS: usize = 4;
+            const IN_STEP: bool = false;
 
             #[inline(always)]
             fn load(lanes: &[$number; $lanes]) -> Self {
@@ -127,6 +128,10 @@ impl Vector for Plain {
         let below = |(a, b): (f64, f64)| a < b;
         let lanes = self.0.into_iter().zip(limit.0).enumerate();
         lanes.map(|(l, pair)| u8::from(!below(pair)) << l).sum()
+    }
+    #[inline(always)]
+    fn chosen(self, lanes: u8) -> Self {
+        Plain::map(|l| if lanes >> l & 1 == 1 { self.0[l] } else { 0.0 })
     }
     #[inline(always)]
     fn singles(self, others: Self) -> PlainSingles {

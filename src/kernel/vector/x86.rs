@@ -2,7 +2,7 @@
 //!
 //! SAFETY of this module: every intrinsic needs a CPU feature, and is reached only from kernels that `dispatch!`
 //! compiles for that feature and calls after the feature was detected. Loads and stores go through references to
-//! arrays of the right length and ask for no alignment.
+//! arrays of the right length and ask for no alignment. The assembly of `in_place` is a comment that names a register.
 
 use super::{Arithmetic, DOUBLE, Format, LANES, Register, SINGLE, SINGLES, Vector, Words, double, single};
 use std::arch::x86_64::*;
@@ -41,10 +41,11 @@ macro_rules! avx512 {
         $type:ident, $number:ty, $lanes:expr, $mantissa:literal, $bits:ident, $integer:ty, $format:expr,
         $set:ident $add:ident $sub:ident $mul:ident $div:ident $fma:ident $max:ident $cmp:ident $blend:ident
         $set_bits:ident $add_bits:ident $left:ident $right:ident $to_bits:ident $from_bits:ident
-        $load:ident $store:ident $sqrt:ident
+        $load:ident $store:ident $sqrt:ident $low:ident $eight:ident
     ) => {
         impl Register<$number, { $lanes }> for $type {
             const SUMS: usize = 16;
+            const IN_STEP: bool = true;
 
             #[inline(always)]
             fn load(lanes: &[$number; $lanes]) -> Self {
@@ -59,6 +60,10 @@ macro_rules! avx512 {
             #[inline(always)]
             fn sqrt(self) -> Self {
                 $type(unsafe { $sqrt(self.0) })
+            }
+            #[inline(always)]
+            fn total(lanes: &[$number; $lanes]) -> f64 {
+                $eight(lanes)
             }
 
             type Part = Self;
@@ -110,6 +115,12 @@ macro_rules! avx512 {
                 $type(unsafe { $fma(self.0, b.0, c.0) })
             }
             #[inline(always)]
+            fn in_place(self) -> Self {
+                let low = unsafe { $low(self.0) };
+                unsafe { std::arch::asm!("/* {0} */", in(xmm_reg) low, options(nomem, nostack, preserves_flags)) };
+                self
+            }
+            #[inline(always)]
             fn max(self, b: Self) -> Self {
                 $type(unsafe { $max(self.0, b.0) })
             }
@@ -145,7 +156,7 @@ avx512! {
     _mm512_set1_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_fmadd_pd _mm512_max_pd
     _mm512_cmp_pd_mask _mm512_mask_blend_pd
     _mm512_set1_epi64 _mm512_add_epi64 _mm512_slli_epi64 _mm512_srli_epi64 _mm512_castpd_si512 _mm512_castsi512_pd
-    _mm512_loadu_pd _mm512_storeu_pd _mm512_sqrt_pd
+    _mm512_loadu_pd _mm512_storeu_pd _mm512_sqrt_pd _mm512_castpd512_pd128 total_of_eight
 }
 
 avx512! {
@@ -153,7 +164,7 @@ avx512! {
     _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_div_ps _mm512_fmadd_ps _mm512_max_ps
     _mm512_cmp_ps_mask _mm512_mask_blend_ps
     _mm512_set1_epi32 _mm512_add_epi32 _mm512_slli_epi32 _mm512_srli_epi32 _mm512_castps_si512 _mm512_castsi512_ps
-    _mm512_loadu_ps _mm512_storeu_ps _mm512_sqrt_ps
+    _mm512_loadu_ps _mm512_storeu_ps _mm512_sqrt_ps _mm512_castps512_ps128 total_of_sixteen
 }
 
 /// Operations of a type that holds two vectors of AVX2, by the intrinsics of its format.
@@ -162,10 +173,11 @@ macro_rules! avx2 {
         $type:ident, $raw:ty, $number:ty, $lanes:expr, $mantissa:literal, $bits:ident, $integer:ty, $format:expr,
         $set:ident $add:ident $sub:ident $mul:ident $div:ident $fma:ident $max:ident $cmp:ident $blend:ident
         $set_bits:ident $add_bits:ident $left:ident $right:ident $to_bits:ident $from_bits:ident
-        $load:ident $store:ident $sqrt:ident
+        $load:ident $store:ident $sqrt:ident $low:ident $eight:ident
     ) => {
         impl Register<$number, { $lanes }> for $type {
             const SUMS: usize = 4;
+            const IN_STEP: bool = true;
 
             #[inline(always)]
             fn load(lanes: &[$number; $lanes]) -> Self {
@@ -184,6 +196,10 @@ macro_rules! avx2 {
             fn sqrt(self) -> Self {
                 unsafe { $type($sqrt(self.0), $sqrt(self.1)) }
             }
+            #[inline(always)]
+            fn total(lanes: &[$number; $lanes]) -> f64 {
+                $eight(lanes)
+            }
 
             type Part = $raw;
             const PARTS: usize = 2;
@@ -194,8 +210,7 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             fn load_part(lanes: &[$number; $lanes], part: usize) -> $raw {
-                let (low, high) = lanes.split_at($lanes / 2);
-                unsafe { $load(if part == 0 { low } else { high }.as_ptr()) }
+                unsafe { $load(lanes[part * $lanes / 2..][..$lanes / 2].as_ptr()) }
             }
             #[inline(always)]
             fn store_part(from: $raw, part: usize, to: &mut [$number; $lanes]) {
@@ -235,6 +250,14 @@ macro_rules! avx2 {
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self {
                 unsafe { $type($fma(self.0, b.0, c.0), $fma(self.1, b.1, c.1)) }
+            }
+            #[inline(always)]
+            fn in_place(self) -> Self {
+                unsafe {
+                    let (low, high) = ($low(self.0), $low(self.1));
+                    std::arch::asm!("/* {0} {1} */", in(xmm_reg) low, in(xmm_reg) high, options(nomem, nostack, preserves_flags));
+                }
+                self
             }
             #[inline(always)]
             fn max(self, b: Self) -> Self {
@@ -288,7 +311,7 @@ avx2! {
     _mm256_set1_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_fmadd_pd _mm256_max_pd
     _mm256_cmp_pd _mm256_blendv_pd
     _mm256_set1_epi64x _mm256_add_epi64 _mm256_slli_epi64 _mm256_srli_epi64 _mm256_castpd_si256 _mm256_castsi256_pd
-    _mm256_loadu_pd _mm256_storeu_pd _mm256_sqrt_pd
+    _mm256_loadu_pd _mm256_storeu_pd _mm256_sqrt_pd _mm256_castpd256_pd128 total_of_eight
 }
 
 avx2! {
@@ -296,7 +319,7 @@ avx2! {
     _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_div_ps _mm256_fmadd_ps _mm256_max_ps
     _mm256_cmp_ps _mm256_blendv_ps
     _mm256_set1_epi32 _mm256_add_epi32 _mm256_slli_epi32 _mm256_srli_epi32 _mm256_castps_si256 _mm256_castsi256_ps
-    _mm256_loadu_ps _mm256_storeu_ps _mm256_sqrt_ps
+    _mm256_loadu_ps _mm256_storeu_ps _mm256_sqrt_ps _mm256_castps256_ps128 total_of_sixteen
 }
 
 impl Vector for Avx512 {
@@ -306,6 +329,38 @@ impl Vector for Avx512 {
     #[inline(always)]
     fn not_below(self, limit: Self) -> u8 {
         unsafe { _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(self.0, limit.0) }
+    }
+    #[inline(always)]
+    fn chosen(self, lanes: u8) -> Self {
+        Avx512(unsafe { _mm512_maskz_mov_pd(lanes, self.0) })
+    }
+    #[inline(always)]
+    fn transposed(rows: [Self; LANES]) -> [Self; LANES] {
+        // Pairs of lanes, then quarters of vectors, then halves.
+        let (mut pairs, mut fours, mut out) = (rows, rows, rows);
+        for k in 0..4 {
+            let (a, b) = (rows[2 * k].0, rows[2 * k + 1].0);
+            unsafe {
+                (pairs[k].0, pairs[4 + k].0) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+            }
+        }
+        for k in 0..4 {
+            let (a, b) = (pairs[2 * k].0, pairs[2 * k + 1].0);
+            unsafe {
+                (fours[2 * k].0, fours[2 * k + 1].0) =
+                    (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
+            }
+        }
+        for odd in 0..2 {
+            for k in 0..2 {
+                let (a, b) = (fours[4 * odd + k].0, fours[4 * odd + 2 + k].0);
+                unsafe {
+                    out[2 * k + odd].0 = _mm512_shuffle_f64x2::<0x88>(a, b);
+                    out[4 + 2 * k + odd].0 = _mm512_shuffle_f64x2::<0xdd>(a, b);
+                }
+            }
+        }
+        out
     }
     #[inline(always)]
     fn fetch<T>(items: &[T]) {
@@ -345,6 +400,30 @@ impl Vector for Avx2 {
         }
     }
     #[inline(always)]
+    fn chosen(self, lanes: u8) -> Self {
+        unsafe {
+            let lanes = _mm256_set1_epi64x(i64::from(lanes));
+            let (first, last) = (_mm256_setr_epi64x(1, 2, 4, 8), _mm256_setr_epi64x(16, 32, 64, 128));
+            let low = _mm256_cmpeq_epi64(_mm256_and_si256(lanes, first), first);
+            let high = _mm256_cmpeq_epi64(_mm256_and_si256(lanes, last), last);
+            Avx2(
+                _mm256_and_pd(self.0, _mm256_castsi256_pd(low)),
+                _mm256_and_pd(self.1, _mm256_castsi256_pd(high)),
+            )
+        }
+    }
+    #[inline(always)]
+    fn transposed(rows: [Self; LANES]) -> [Self; LANES] {
+        let [a, b, c, d, e, f, g, h] = rows;
+        let (top, bottom) = (four_by_four(a.0, b.0, c.0, d.0), four_by_four(a.1, b.1, c.1, d.1));
+        let (right, corner) = (four_by_four(e.0, f.0, g.0, h.0), four_by_four(e.1, f.1, g.1, h.1));
+        let mut out = rows;
+        for i in 0..4 {
+            (out[i], out[4 + i]) = (Avx2(top[i], right[i]), Avx2(bottom[i], corner[i]));
+        }
+        out
+    }
+    #[inline(always)]
     fn fetch<T>(items: &[T]) {
         fetch(items);
     }
@@ -375,6 +454,47 @@ impl Vector for Avx2 {
     #[inline(always)]
     fn from_bits(words: Avx2Words) -> Self {
         unsafe { Avx2(_mm256_castsi256_pd(words.0), _mm256_castsi256_pd(words.1)) }
+    }
+}
+
+/// By vectors of four: they are those of both levels.
+#[inline(always)]
+fn total_of_eight(lanes: &[f64; LANES]) -> f64 {
+    let (low, high) = lanes.split_at(LANES / 2);
+    unsafe { total_of_four(_mm256_add_pd(_mm256_loadu_pd(low.as_ptr()), _mm256_loadu_pd(high.as_ptr()))) }
+}
+
+#[inline(always)]
+fn total_of_sixteen(lanes: &[f32; SINGLES]) -> f64 {
+    let (fours, _) = lanes.as_chunks::<4>();
+    unsafe {
+        let first = _mm256_cvtps_pd(_mm_loadu_ps(fours[0].as_ptr()));
+        let second = _mm256_cvtps_pd(_mm_loadu_ps(fours[1].as_ptr()));
+        let third = _mm256_cvtps_pd(_mm_loadu_ps(fours[2].as_ptr()));
+        let fourth = _mm256_cvtps_pd(_mm_loadu_ps(fours[3].as_ptr()));
+        total_of_four(_mm256_add_pd(_mm256_add_pd(first, third), _mm256_add_pd(second, fourth)))
+    }
+}
+
+#[inline(always)]
+fn total_of_four(x: __m256d) -> f64 {
+    unsafe {
+        let two = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
+        _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+    }
+}
+
+#[inline(always)]
+fn four_by_four(a: __m256d, b: __m256d, c: __m256d, d: __m256d) -> [__m256d; 4] {
+    unsafe {
+        let (ab, ab_odd) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+        let (cd, cd_odd) = (_mm256_unpacklo_pd(c, d), _mm256_unpackhi_pd(c, d));
+        [
+            _mm256_permute2f128_pd::<0x20>(ab, cd),
+            _mm256_permute2f128_pd::<0x20>(ab_odd, cd_odd),
+            _mm256_permute2f128_pd::<0x31>(ab, cd),
+            _mm256_permute2f128_pd::<0x31>(ab_odd, cd_odd),
+        ]
     }
 }
 

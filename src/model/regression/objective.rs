@@ -13,9 +13,9 @@ use super::products::Curvatures;
 use super::rows;
 use super::{Family, Regression};
 use crate::data::Dataset;
-use crate::kernel::lanes::{add, along, by_rows, interleaved};
+use crate::kernel::lanes::{add, along, interleaved};
 use crate::kernel::products::{add_gradients, add_margins};
-use crate::kernel::regression::{curvatures, loss_and_slope};
+use crate::kernel::regression::{curvatures, loss_and_slope, loss_and_slope_of_rows};
 use crate::kernel::{LANES, Level, Line, Panel, SINGLES, Scalar};
 use crate::model::Response;
 use crate::optim::Minimum;
@@ -72,7 +72,7 @@ struct Seats<T: 'static = f64, const L: usize = LANES> {
     many: bool,
     first: usize,
     mass: Vec<Line<T, L>>,
-    /// Σ w y; where all draws have the same responses, 0 or 1, of a tile alone.
+    /// Σ w y; none where all draws have the same responses, 0 or 1.
     ones: Vec<Line<T, L>>,
     /// Of a tile of rows: margins, then slopes; and its share of the gradient.
     margins: Vec<Line<T, L>>,
@@ -185,29 +185,11 @@ impl<T: Scalar<L>, const L: usize> Seats<T, L> {
         n: usize,
         responses: &[Responses],
         spare: &mut Spare,
-        y: Option<&[f64]>,
-    ) {
-        if self.many {
-            self.reach_masses(level, rows, n, responses, spare, y.is_some());
-        }
-        if let Some(y) = y {
-            // Rows that fill up the last group have none.
-            self.ones.clear();
-            self.ones.resize(rows.len(), Line::default());
-            let kept = rows.start - self.first..rows.end - self.first;
-            by_rows(level, &self.mass[kept], &y[rows.start..rows.end.min(n)], &mut self.ones);
-        }
-    }
-
-    fn reach_masses(
-        &mut self,
-        level: Level,
-        rows: &Range<usize>,
-        n: usize,
-        responses: &[Responses],
-        spare: &mut Spare,
         alike: bool,
     ) {
+        if !self.many {
+            return;
+        }
         if rows.start == 0 {
             (self.first, self.mass, self.ones) = (0, Vec::new(), Vec::new());
         }
@@ -298,11 +280,13 @@ fn pass<F: Family, T: Scalar<L>, const L: usize>(
         }
         for (seats, trial) in bench.iter_mut().zip(trials.iter_mut()) {
             see(seats, rows.start..rows.end.min(x.n()));
-            seats.reach(level, &rows, x.n(), responses, &mut spare, y);
+            seats.reach(level, &rows, x.n(), responses, &mut spare, y.is_some());
             let kept = rows.start - seats.first..rows.end - seats.first;
-            let mass = &seats.mass[kept.clone()];
-            let ones = if y.is_some() { &seats.ones[..] } else { &seats.ones[kept] };
-            let loss = loss_and_slope::<F, T, L>(level, &mut seats.margins, mass, ones);
+            let (margins, mass) = (&mut seats.margins, &seats.mass[kept.clone()]);
+            let loss = match y.map(|y| &y[rows.start..rows.end.min(x.n())]) {
+                Some(y) => loss_and_slope_of_rows::<F, T, L>(level, margins, mass, y),
+                None => loss_and_slope::<F, T, L>(level, margins, mass, &seats.ones[kept]),
+            };
             trial.at.values.iter_mut().zip(loss).for_each(|(v, l)| *v += l);
             seats.share.fill(Line::default());
         }
