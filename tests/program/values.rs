@@ -326,3 +326,38 @@ fn wrong_values_are_pointed_at() {
         "| ^",
     );
 }
+
+/// Where some draws of one group failed, rows of that group have empty cells for them, and not fewer columns.
+#[test]
+fn groups_with_fewer_draws_keep_their_columns() {
+    let place = Place::new();
+    let plenty: String = (0..12).map(|i| format!("a,{},{}\n", i % 5, (i / 2) % 2)).collect();
+    place.write("s.csv", format!("g,w,y\n{plenty}b,1,0\nb,2,0\nb,3,1\nb,4,1\n"));
+    place.write(
+        "s.toml",
+        "name = \"s\"\nseed = 1\n[data]\ntrain = \"s.csv\"\ntarget = \"y\"\ncolumns = [\"w\"]\nby = \"g\"\n[prior]\nalpha = 0.5\nT = 2\n\
+         base = { response = { bernoulli = 0.5, covariates = \"empirical\" } }\n[sampler]\nB = 30\nmax_failed = 1.0\n\
+         [model.logistic]\npenalty = \"none\"\n",
+    );
+    place.ok(&["run", "s.toml", "--quiet"]);
+    let failed = 30 - draws(&place, "runs/s", &["--group", "b"], "intercept").len();
+    assert!(0 < failed && failed < 30, "{failed}");
+    let args = ["predict", "runs/s", "s.csv", "--draws", "--value", "p = prediction", "--value", "q = 2*p"];
+    refused(place.npl(&args), "`p` is not a column of the new rows", "^");
+    let args =
+        ["predict", "runs/s", "s.csv", "--draws", "--value", "p = prediction", "--value", "q = 2*prediction"];
+    let text = place.ok(&args).stdout;
+    let rows = cells(&text);
+    assert!(rows.iter().all(|row| row.len() == 61), "{text}");
+    for row in &rows[13..] {
+        let (p, q) = row[1..].split_at(30);
+        for (p, q) in p.iter().zip(q) {
+            assert_eq!(p.is_empty(), q.is_empty(), "{row:?}");
+            assert!(p.is_empty() || near(2.0 * p.parse::<f64>().unwrap(), q.parse().unwrap()), "{row:?}");
+        }
+        assert_eq!(p.iter().filter(|p| p.is_empty()).count(), failed);
+    }
+    place.ok(&["predict", "runs/s", "s.csv", "--draws", "--format", "npy", "--out", "s.npy"]);
+    let bytes = std::fs::read(place.path("s.npy")).unwrap().len();
+    assert_eq!(bytes % 64, (16 * 30 * 8) % 64, "an array of 16 rows and 30 columns");
+}
