@@ -125,6 +125,7 @@ Without --columns there are all of them. Numbers are the shortest that read back
 Examples:
   npl predict runs/adult new.csv --keep id > predicted.csv
   npl predict runs/adult new.csv --level 0.8 --format ndjson --out predicted.ndjson
+  npl predict runs/adult new.csv --value 'odds = prediction/(1 - prediction)'
   cut -d, -f1-5 new.csv | npl predict runs/adult -
 
 New rows are prepared as the training rows were; the response is not needed, and scored where it is there. docs/prediction.md has
@@ -598,6 +599,10 @@ pub struct PredictArgs {
     /// Carry a column of the new rows through (repeatable)
     #[arg(long, value_name = "COLUMN")]
     pub keep: Vec<String>,
+    /// This instead of what the model predicts (repeatable): an expression of the row's columns, of parameters and derived quantities
+    /// of the draw, and of `prediction`; `NAME = EXPR` names it
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
+    pub value: Vec<String>,
     /// What every draw says instead of means and intervals
     #[arg(long)]
     pub draws: bool,

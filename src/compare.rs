@@ -1,5 +1,6 @@
 //! Runs on the same test rows, compared row by row: what one predicts better than another, and how sure that is.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -102,6 +103,40 @@ pub fn score(run: &Path, study: &Study, repeat: usize) -> Result<Scored> {
         metrics.push(Pointwise { metric: "accuracy", scores, left_out: Vec::new() });
     }
     Ok(Scored { rows, places, metrics })
+}
+
+/// What the test rows of several repeats are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounds {
+    /// The same ones.
+    Same,
+    /// Folds of one's own: no row is in two of them.
+    Apart,
+    /// Put aside at random, anew in each.
+    Overlapping,
+    /// Rows of data sets of their own.
+    Others,
+}
+
+impl Rounds {
+    pub fn of(repeats: &[Scored]) -> Rounds {
+        if repeats.windows(2).all(|pair| pair[0].is_on_the_rows_of(&pair[1])) {
+            return Rounds::Same;
+        }
+        let places: Option<Vec<&Vec<usize>>> = repeats.iter().map(|repeat| repeat.places.as_ref()).collect();
+        let Some(places) = places else { return Rounds::Others };
+        let mut seen = BTreeSet::new();
+        match places.into_iter().flatten().all(|place| seen.insert(place)) {
+            true => Rounds::Apart,
+            false => Rounds::Overlapping,
+        }
+    }
+}
+
+/// The same test rows in every repeat as one set: the mean of the scores of each.
+pub fn averaged(mut repeats: Vec<Scored>) -> Option<Scored> {
+    repeats.iter_mut().for_each(|repeat| repeat.places = Some((0..repeat.count()).collect()));
+    pooled(&repeats)
 }
 
 /// The folds of a cross-validation as one set of test rows, in the order of the data: every row once for each time that they were
@@ -252,6 +287,24 @@ mod tests {
         let twice = pooled(&[once.to_vec(), again.to_vec()].concat()).unwrap();
         assert_eq!(twice.metrics[0].scores, [2.0, 3.0, 4.0, 5.0]);
         assert!(pooled(&[scored(&[1.0])]).is_none());
+    }
+
+    /// Rows that are the same in every repeat are no more rows for that; folds of one's own are all rows.
+    #[test]
+    fn repeats_are_known_by_their_rows() {
+        let at = |places: &[usize], rows: &[u64]| Scored {
+            places: Some(places.to_vec()),
+            rows: rows.to_vec(),
+            ..scored(&vec![1.0; places.len()])
+        };
+        let (a, b, c) = (at(&[0, 2], &[0, 2]), at(&[1, 3], &[1, 3]), at(&[2, 3], &[2, 3]));
+        assert_eq!(Rounds::of(&[a.clone(), a.clone()]), Rounds::Same);
+        assert_eq!(Rounds::of(&[a.clone(), b.clone()]), Rounds::Apart);
+        assert_eq!(Rounds::of(&[a, b, c]), Rounds::Overlapping);
+        let other = |row| Scored { rows: vec![row], ..scored(&[1.0]) };
+        assert_eq!(Rounds::of(&[other(1), other(2)]), Rounds::Others);
+        let all = averaged(vec![scored(&[1.0, 5.0]), scored(&[3.0, 6.0])]).unwrap();
+        assert_eq!(all.metrics[0].scores, [2.0, 5.5]);
     }
 
     /// Of one row and of three: all rows count alike.

@@ -63,7 +63,7 @@ pub struct Experiment {
     #[serde(default)]
     pub evaluate: EvaluateConfig,
     /// Quantities of a draw, by expressions of its parameters: `odds.age = "exp(beta.age)"`. They are columns of the table of draws
-    /// like parameters.
+    /// like parameters, and known to `model.custom.predict` and `npl predict --value`.
     #[serde(default, skip_serializing_if = "InOrder::is_empty")]
     pub derived: InOrder<Texts>,
     #[serde(default)]

@@ -139,7 +139,8 @@ mod tests {
     fn built(model: &str, train: &Dataset) -> Box<dyn Model> {
         let config: ModelConfig = toml::from_str(model).unwrap();
         let optimiser = Optimiser::default();
-        config.build(&Context { train, alpha: 0.0, mass: train.mass(), optimiser: &optimiser }).unwrap()
+        let context = Context { train, alpha: 0.0, mass: train.mass(), optimiser: &optimiser, derived: None };
+        config.build(&context).unwrap()
     }
 
     /// A row moves a mean by its distance from it.

@@ -15,6 +15,18 @@ pub fn number(value: f64, error: f64) -> String {
     if digits < 0 { format!("{value:.decimals$}") } else { format!("{value:.*e}", digits.min(3) as usize) }
 }
 
+/// An error, with so many digits: with an exponent where it is small, for then its size is all that is looked for.
+pub fn error(value: f64, digits: usize) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        v if (0.0995..1e4).contains(&v) => {
+            let decimals = digits as i32 - 1 - v.log10().floor() as i32;
+            format!("{v:.*}", decimals.max(0) as usize)
+        }
+        v => format!("{v:.*e}", digits.saturating_sub(1)),
+    }
+}
+
 /// A share in per cent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)

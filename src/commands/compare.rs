@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use npl::compare::{Difference, Scored, difference, joined, pooled, score};
+use npl::compare::{Difference, Rounds, Scored, averaged, difference, joined, pooled, score};
 use npl::config::printable;
 use npl::error::Error;
 use npl::math::mean;
@@ -34,19 +34,33 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         };
         let scored = args.runs.iter().zip(&studies).map(of_run).collect::<Result<Vec<_>>>()?;
         same_rows(&args.runs, &scored, name)?;
-        Ok(match folds {
-            Some(_) => scored.into_iter().map(|run| pooled(&run).map_or(run, |all| vec![all])).collect(),
-            None => scored,
-        })
+        Ok(scored)
     });
-    let scored = together(scored.collect::<Result<_>>()?);
+    let scored: Vec<Vec<Vec<Scored>>> = scored.collect::<Result<_>>()?;
+    let rounds: Vec<Rounds> = scored.iter().map(|group| Rounds::of(&group[0])).collect();
+    // What the repeats of all groups are.
+    let rounds = if rounds.iter().all(|r| *r == rounds[0]) { rounds[0] } else { Rounds::Overlapping };
+    let one = |run: Vec<Scored>| -> Vec<Scored> {
+        let all = match (folds, rounds) {
+            (Some(_), _) | (None, Rounds::Apart) => pooled(&run),
+            (None, Rounds::Same) => averaged(run.clone()),
+            (None, _) => None,
+        };
+        all.map_or(run, |all| vec![all])
+    };
+    let scored = scored.into_iter().map(|group| group.into_iter().map(one).collect()).collect();
+    let scored = together(scored);
     let over = match folds {
         Some(folds) if repeats > folds => {
             format!("rows, held out in {folds} folds {} times", repeats / folds)
         }
         Some(folds) => format!("rows, each held out in one of {folds} folds"),
-        None if repeats > 1 => format!("{repeats} repeats"),
-        None => "test rows".into(),
+        None if repeats == 1 => "test rows".into(),
+        None => match rounds {
+            Rounds::Same => format!("test rows, the same in {repeats} repeats"),
+            Rounds::Apart => format!("rows, each held out in one of {repeats} repeats"),
+            Rounds::Overlapping | Rounds::Others => format!("{repeats} repeats"),
+        },
     };
     let mut out = String::new();
     let mut table: Vec<Vec<String>> =
@@ -76,7 +90,8 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     }
     out += &render(&table, args.format);
     if matches!(args.format, Format::Text | Format::Markdown) {
-        let overlap = if repeats > 1 && folds.is_none() { ", whose test rows overlap" } else { "" };
+        let overlaps = repeats > 1 && folds.is_none() && rounds == Rounds::Overlapping;
+        let overlap = if overlaps { ", whose test rows overlap" } else { "" };
         out += &format!("(se: standard error over {over}{overlap}; mcse: Monte Carlo error)\n\n");
         sentences.iter().for_each(|line| out += &format!("{line}\n"));
     }

@@ -225,7 +225,8 @@ fn cut_short(experiment: &Experiment, trial: &ReadyTrial, iterations: usize) -> 
     let alpha = experiment.method.inference().alpha(experiment);
     let prior = experiment.prior.as_ref().map_or(0.0, |p| p.alpha.get());
     let mass = trial.train.mass() + prior;
-    let context = Context { train: &trial.train, alpha, mass, optimiser: &optimiser };
+    let derived = Some(&experiment.derived);
+    let context = Context { train: &trial.train, alpha, mass, optimiser: &optimiser, derived };
     experiment.model.build(&context).ok()
 }
 

@@ -13,7 +13,7 @@ use npl::data::preparation::Preparations;
 use npl::data::text::{Rules, Syntax};
 use npl::error::Error;
 use npl::experiment::FileFormat;
-use npl::predict::{self, Places, Posterior, Question, Told};
+use npl::predict::{self, Asked, Places, Posterior, Question, Told};
 use npl::samples::{npy_header, quoted};
 use npl::store::{self, AtomicFile};
 
@@ -28,13 +28,20 @@ pub fn predict(args: PredictArgs) -> Result<()> {
     let own = round(&report, args.repeat, args.setting)?.unwrap_or(1) - 1;
     let group = groups::place(&report, args.group.as_deref())?;
     let preparations = predict::preparations(&args.run)?;
-    let source =
-        Source { run: &args.run, preparations: &preparations, group, each: report.each(), round: own };
+    let asked: Vec<Asked> = args.value.iter().map(|text| Asked::of(text)).collect();
+    let source = Source {
+        run: &args.run,
+        preparations: &preparations,
+        group,
+        each: report.each(),
+        round: own,
+        asked: &asked,
+    };
     let mut posteriors = BTreeMap::new();
-    let posterior = source.posterior(group.unwrap_or(0))?;
-    if posterior.model.predicted().is_empty() {
+    let mut posterior = source.posterior(group.unwrap_or(0))?;
+    if posterior.model.predicted().is_empty() && asked.is_empty() {
         let message = format!(
-            "{}: its model tells nothing of a row but its parameters; see npl summary",
+            "{}: its model tells nothing of a row but its parameters; see npl summary, or --value for expressions of them",
             printable(&args.run.display().to_string())
         );
         return Err(Error::input(message).into());
@@ -46,8 +53,8 @@ pub fn predict(args: PredictArgs) -> Result<()> {
              given all rows are of a run without `evaluate.folds`",
         );
     }
-    let question =
-        Question { level: args.level, responses: !args.draws && posterior.responds(), draws: args.draws };
+    let responses = !args.draws && asked.is_empty() && posterior.responds();
+    let question = Question { level: args.level, responses, draws: args.draws };
     let rules = rules(&posterior, &args.new);
     let shown = if is_standard(&args.new) { "standard input".into() } else { args.new.display().to_string() };
     let rows = match args.format {
@@ -55,11 +62,14 @@ pub fn predict(args: PredictArgs) -> Result<()> {
         _ => 0,
     };
     let mut incoming = open(&args, &rules, &source, &shown)?;
-    let scored = !args.draws && posterior.model.is_likelihood() && incoming.has_response();
+    let has_response = incoming.has_response();
+    source.ask(&mut posterior, has_response)?;
+    let scored = !args.draws && asked.is_empty() && posterior.model.is_likelihood() && has_response;
     let mut draws = posterior.count();
     if args.draws && source.has_several() {
         for g in 0..report.groups.len() {
-            let posterior = source.posterior(g)?;
+            let mut posterior = source.posterior(g)?;
+            source.ask(&mut posterior, has_response)?;
             draws = draws.max(posterior.count());
             posteriors.insert(g, posterior);
         }
@@ -84,7 +94,11 @@ pub fn predict(args: PredictArgs) -> Result<()> {
                 for (group, places) in rows.by_group() {
                     let posterior = match posteriors.entry(group) {
                         Entry::Occupied(there) => there.into_mut(),
-                        Entry::Vacant(place) => place.insert(source.posterior(group)?),
+                        Entry::Vacant(place) => {
+                            let mut posterior = source.posterior(group)?;
+                            source.ask(&mut posterior, has_response)?;
+                            place.insert(posterior)
+                        }
                     };
                     let (own, at) = (rows.select(&places), places.iter().map(|i| before + i));
                     let at: Vec<usize> = at.collect();
@@ -158,6 +172,8 @@ struct Source<'a> {
     preparations: &'a Preparations,
     /// That of all rows, if one was named.
     group: Option<usize>,
+    /// Instead of what the model predicts.
+    asked: &'a [Asked],
     /// Repeats of each group, and which of them, from 0.
     each: usize,
     round: usize,
@@ -166,6 +182,14 @@ struct Source<'a> {
 impl Source<'_> {
     fn posterior(&self, group: usize) -> Result<Posterior> {
         Ok(Posterior::open(self.run, group * self.each + self.round)?)
+    }
+
+    /// For the values that are asked for, of rows with a response or without.
+    fn ask(&self, posterior: &mut Posterior, has_response: bool) -> Result<()> {
+        match self.asked.is_empty() {
+            true => Ok(()),
+            false => Ok(posterior.ask(self.run, self.asked, has_response)?),
+        }
     }
 
     /// Rows are predicted by the draws of several groups.
@@ -212,6 +236,8 @@ struct Sheet {
     format: PredictionFormat,
     keep: Vec<String>,
     columns: Vec<String>,
+    /// How many draws a number has columns for, where they are told one by one.
+    draws: usize,
 }
 
 enum Out {
@@ -228,7 +254,7 @@ impl Sheet {
         args: &PredictArgs,
     ) -> Result<Sheet> {
         let mut columns = Vec::new();
-        for name in posterior.model.predicted() {
+        for name in posterior.told() {
             match question.draws {
                 true => columns.extend((1..=draws).map(|b| format!("{name}.{b}"))),
                 false => columns.extend(["", "_sd", "_lower", "_upper"].map(|end| format!("{name}{end}"))),
@@ -239,6 +265,14 @@ impl Sheet {
         }
         if scored {
             columns.push("log_density".into());
+        }
+        let twin = |i: &usize| columns[*i] == "row" || columns[..*i].contains(&columns[*i]);
+        if let Some(twin) = (0..columns.len()).find(twin) {
+            let message = format!(
+                "--value: two columns would be called {}; name values by `NAME = EXPR`",
+                printable(&columns[twin])
+            );
+            return Err(Error::input(message).into());
         }
         if let Some(twin) = args.keep.iter().find(|name| columns.contains(name) || *name == "row") {
             let message = format!("--keep {}: a column of the predictions has this name", printable(twin));
@@ -261,7 +295,7 @@ impl Sheet {
         if args.format == PredictionFormat::Npy && !args.keep.is_empty() {
             return Err(Error::input("--keep: an array has numbers alone; use --format csv or ndjson").into());
         }
-        Ok(Sheet { out, shown, format: args.format, keep: args.keep.clone(), columns })
+        Ok(Sheet { out, shown, format: args.format, keep: args.keep.clone(), columns, draws })
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
@@ -292,7 +326,7 @@ impl Sheet {
     fn rows(&mut self, before: usize, rows: &NewRows, told: &[Option<Told>]) -> Result<()> {
         let mut bytes = Vec::new();
         for (i, told) in told.iter().enumerate() {
-            let numbers = told.as_ref().map(|told| numbers(told, self.columns.len()));
+            let numbers = told.as_ref().map(|told| numbers(told, self.columns.len(), self.draws));
             let numbers = numbers.unwrap_or_else(|| vec![f64::NAN; self.columns.len()]);
             match self.format {
                 PredictionFormat::Csv => {
@@ -343,9 +377,12 @@ fn cell(value: f64) -> String {
 }
 
 /// What is told of a row, in the order of the columns; NaN where nothing is.
-fn numbers(told: &Told, width: usize) -> Vec<f64> {
+fn numbers(told: &Told, width: usize, draws: usize) -> Vec<f64> {
     if !told.draws.is_empty() {
-        return told.draws.clone();
+        // A group may have fewer draws than another.
+        let of =
+            |own: &Vec<f64>| (0..draws).map(|b| own.get(b).copied().unwrap_or(f64::NAN)).collect::<Vec<_>>();
+        return told.draws.iter().flat_map(of).collect();
     }
     let of_numbers = told.numbers.iter().flat_map(|n| [n.mean, n.sd, n.lower, n.upper]);
     let of_response = told.response.iter().flat_map(|n| [n.lower, n.upper]);
@@ -367,6 +404,7 @@ struct Score {
     binary: bool,
     classes: bool,
     single: bool,
+    undefined: usize,
 }
 
 impl Score {
@@ -376,6 +414,7 @@ impl Score {
         self.binary = posterior.model.response() == Some(npl::model::Response::Binary);
         self.classes = matches!(posterior.model.response(), Some(npl::model::Response::Class(_)));
         self.single = posterior.model.predicted().len() == 1;
+        self.undefined += told.iter().flatten().map(|told| told.undefined).sum::<usize>();
         let Some(y) = &rows.data.y else { return };
         for (y, told) in y.iter().zip(told) {
             let Some((told, log_density)) = told.as_ref().and_then(|told| Some((told, told.log_density?)))
@@ -413,6 +452,10 @@ impl Score {
         if self.stopgaps.unseen > 0 {
             let cells = counted(self.stopgaps.unseen, "cell");
             lines.push(format!("{cells} with a level that no training row has, whose dummies are 0 (`data.unseen = \"zero\"`)"));
+        }
+        if self.undefined > 0 {
+            let values = counted(self.undefined, "value");
+            lines.push(format!("{values} of single draws are no finite numbers; means and intervals are those of the other draws"));
         }
         if self.rows > 0 {
             let n = self.rows as f64;

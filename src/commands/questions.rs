@@ -2,7 +2,7 @@
 
 use npl::samples::{Answer, Estimated, Interval, Question};
 
-use super::text::number;
+use super::text::{error, number};
 
 /// A row for each parameter, below their titles. For people numbers have no more digits than their Monte Carlo error allows; programs
 /// get all of them, and the errors.
@@ -24,7 +24,7 @@ pub fn rows(answers: &[Answer], question: &Question, for_people: bool) -> Vec<Ve
         let numbers = [Some(*lower), Some(*upper), answer.above, answer.between].into_iter().flatten();
         let mut row = vec![answer.parameter.clone()];
         if for_people {
-            row.extend([number(mean.0, mean.1), format!("{:.1e}", mean.1), number(sd.0, sd.1)]);
+            row.extend([number(mean.0, mean.1), error(mean.1, 2), number(sd.0, sd.1)]);
             row.extend(numbers.map(|(value, error)| number(value, error)));
         } else {
             row.extend([mean.0, mean.1, sd.0].map(exact));

@@ -13,7 +13,7 @@ use npl::report::{AdviReport, ChainReport, Diagnostics, OverRepeats, PathReport,
 use npl::samples::{GROUP, Question, Relation, Samples, Summary, fits};
 use npl::store;
 
-use super::text::{counted, number, percent, render, seconds, warnings};
+use super::text::{counted, error, number, percent, render, seconds, warnings};
 use super::{contrasts, corrections, groups, note, note_warnings, print, questions, reading, relabel};
 use crate::cli::{Format, Order, SummaryArgs, Units};
 
@@ -115,9 +115,12 @@ pub fn summary(args: SummaryArgs) -> Result<()> {
         return note_warnings(&report);
     }
     let table = without_nan(table);
-    let table = if args.format == Format::Text { narrowed(table) } else { table };
+    let listed = &table[..table.len().min(LISTED + 1)];
     let mut out = heading(&report);
-    out += &render(&table[..table.len().min(LISTED + 1)], args.format);
+    match args.format {
+        Format::Text => blocks(&narrowed(listed)).iter().for_each(|block| out += &render(block, args.format)),
+        _ => out += &render(listed, args.format),
+    }
     if table.len() > LISTED + 1 {
         out += &format!(
             "… and {} more; --only chooses some, --format csv tells all\n",
@@ -304,7 +307,7 @@ fn without_nan(mut table: Vec<Vec<String>>) -> Vec<Vec<String>> {
 
 /// The warnings, before anything that they are about.
 fn heading(report: &Report) -> String {
-    let warnings = warnings(report);
+    let warnings: String = warnings(report).lines().map(|line| hanging(line, "warning: ".len())).collect();
     if warnings.is_empty() { warnings } else { warnings + "\n" }
 }
 
@@ -364,7 +367,7 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
         rows
     };
     let fits = |count: &usize| {
-        args.format != Format::Text || width(&table(&npl::path::widest(&points, *count))) <= WIDE
+        args.format != Format::Text || width(&table(&npl::path::widest(&points, *count))) <= wide()
     };
     let count = (1..=PARAMETERS_LISTED).rev().find(fits).unwrap_or(1);
     let parameters = npl::path::widest(&points, count);
@@ -379,17 +382,27 @@ fn along_path(args: &SummaryArgs, report: &Report, path: &PathReport) -> Result<
     print(out.as_bytes())
 }
 
-/// What a terminal has room for.
+/// Characters of a line, where nothing is known of who reads it; and the fewest that there is room for.
 const WIDE: usize = 80;
-/// What is left out of a table for people, in this order, until it fits; csv and json have it.
-const SPARED: [&[&str]; 6] =
-    [&["10 %", "90 %"], &["mcse"], &["bias"], &["ESS tail"], &["50 %"], &["estimate"]];
+const NARROW: usize = 40;
+/// What is left out of a table for people, in this order, until it fits; csv and json have it. A bias is the distance of two numbers
+/// beside it.
+const SPARED: [&[&str]; 5] = [&["10 %", "90 %"], &["bias"], &["ESS tail"], &["50 %"], &["estimate"]];
+
+/// What the terminal has room for.
+fn wide() -> usize {
+    terminal_size::terminal_size().map_or(WIDE, |(columns, _)| usize::from(columns.0).max(NARROW))
+}
 
 /// Characters of a line of a table as text.
 fn width(table: &[Vec<String>]) -> usize {
-    let listed = &table[..table.len().min(LISTED + 1)];
-    let of_column = |j: usize| listed.iter().filter_map(|row| row.get(j)).map(|c| c.chars().count()).max();
-    (0..table[0].len()).map(|j| of_column(j).unwrap_or(0) + 2).sum::<usize>().saturating_sub(2)
+    widths(table).iter().map(|w| w + 2).sum::<usize>().saturating_sub(2)
+}
+
+fn widths(table: &[Vec<String>]) -> Vec<usize> {
+    let of_column =
+        |j: usize| table.iter().filter_map(|row| row.get(j)).map(|c| printable(c).chars().count()).max();
+    (0..table[0].len()).map(|j| of_column(j).unwrap_or(0)).collect()
 }
 
 /// A remark below a table, in lines that a terminal has room for.
@@ -399,10 +412,10 @@ fn wrapped(text: &str) -> String {
 
 /// A line as several, as far as it is too long: those after the first are indented.
 fn hanging(line: &str, indent: usize) -> String {
-    let (mut out, mut length) = (String::new(), 0);
+    let (mut out, mut length, wide) = (String::new(), 0, wide());
     for (i, word) in line.split(' ').enumerate() {
         let more = word.chars().count();
-        if i > 0 && length + 1 + more > WIDE {
+        if i > 0 && length + 1 + more > wide {
             out = format!("{}\n{}", out.trim_end(), " ".repeat(indent));
             length = indent;
         } else if i > 0 {
@@ -415,11 +428,12 @@ fn hanging(line: &str, indent: usize) -> String {
     out + "\n"
 }
 
-/// Without the columns that a terminal has no room for.
-fn narrowed(mut table: Vec<Vec<String>>) -> Vec<Vec<String>> {
+/// Without the columns that a terminal has no room for, as far as others tell enough.
+fn narrowed(table: &[Vec<String>]) -> Vec<Vec<String>> {
+    let mut table = table.to_vec();
     for titles in SPARED {
         // An end of an interval by itself says nothing.
-        if width(&table) > WIDE {
+        if width(&table) > wide() {
             let kept: Vec<bool> = table[0].iter().map(|known| !titles.contains(&known.as_str())).collect();
             table.iter_mut().for_each(|row| {
                 let mut kept = kept.iter();
@@ -428,6 +442,34 @@ fn narrowed(mut table: Vec<Vec<String>>) -> Vec<Vec<String>> {
         }
     }
     table
+}
+
+/// Columns that still have no room go on below, after the names of their rows. A number and its error stay together.
+fn blocks(table: &[Vec<String>]) -> Vec<Vec<Vec<String>>> {
+    let (widths, titles) = (widths(table), &table[0]);
+    let names = titles.iter().position(|title| title == "parameter").map_or(1, |place| place + 1);
+    let front: usize = widths[..names].iter().map(|w| w + 2).sum();
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    let (mut room, mut j) = (0, names);
+    while j < titles.len() {
+        let end = j + if titles.get(j + 1).is_some_and(|next| next == "mcse") { 2 } else { 1 };
+        let wanted: usize = widths[j..end].iter().map(|w| w + 2).sum();
+        if parts.is_empty() || wanted > room {
+            parts.push(Vec::new());
+            room = (wide() + 2).saturating_sub(front);
+        }
+        room = room.saturating_sub(wanted);
+        parts.iter_mut().last().into_iter().for_each(|part| part.extend(j..end));
+        j = end;
+    }
+    let block = |part: &Vec<usize>| -> Vec<Vec<String>> {
+        let cell = |row: &Vec<String>, j: usize| row.get(j).cloned().unwrap_or_default();
+        table
+            .iter()
+            .map(|row| (0..names).chain(part.iter().copied()).map(|j| cell(row, j)).collect())
+            .collect()
+    };
+    parts.iter().map(block).collect()
 }
 
 /// With the estimate at equal weights and the distance of the mean from it, where there is one.
@@ -469,7 +511,7 @@ fn rows(parameters: &[Summary], estimates: &BTreeMap<String, f64>) -> Vec<Vec<St
         let there = |value: f64, shown: String| if value.is_nan() { String::new() } else { shown };
         let mut row = vec![s.parameter.clone()];
         row.extend(known.then(|| told(estimate)));
-        row.extend([number(s.mean, e), there(e, format!("{e:.1e}"))]);
+        row.extend([number(s.mean, e), there(e, error(e, 2))]);
         row.extend(known.then(|| told(estimate.map(|estimate| s.mean - estimate))));
         row.push(there(s.sd, number(s.sd, s.mcse_sd)));
         row.extend(s.quantiles.iter().zip(s.mcse_quantiles).map(|(&q, e)| number(q, e)));
@@ -559,11 +601,13 @@ fn facts(report: &Report) -> String {
 fn over_repeats(m: &OverRepeats, what: &str) -> String {
     let mcse = m.mcse.unwrap_or(f64::NAN);
     // Of one draw there is none that could be told, and a share that all draws agree on has none.
-    let told = if mcse > 0.0 { format!("Monte Carlo error {mcse:.1e}") } else { String::new() };
+    let told = if mcse > 0.0 { format!("Monte Carlo error {}", error(mcse, 2)) } else { String::new() };
     match (m.sd, m.se) {
         (Some(sd), Some(se)) => format!(
-            "{:.4}  sd {sd:.4}, se {se:.4} over {} {what}, Monte Carlo error {mcse:.1e}",
-            m.mean, m.repeats
+            "{:.4}  sd {sd:.4}, se {se:.4} over {} {what}{}",
+            m.mean,
+            m.repeats,
+            if told.is_empty() { told } else { format!(", {told}") }
         ),
         _ => format!("{}  {told}", number(m.mean, mcse)).trim_end().to_owned(),
     }

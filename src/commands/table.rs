@@ -10,7 +10,7 @@ use npl::report::{Diagnostics, METRICS, OverRepeats, Report};
 use npl::store;
 use npl::words::setting;
 
-use super::text::{number, percent, render};
+use super::text::{error, number, percent, render};
 use super::{note, note_warnings, print, reading, ways};
 use crate::cli::{Format, TableArgs};
 
@@ -216,7 +216,7 @@ fn cell(name: &str, m: &OverRepeats) -> String {
     let digits = if matches!(name, "seconds" | "accuracy" | "sparsity") { 2 } else { 4 };
     match (m.sd, m.se, m.mcse) {
         (Some(sd), Some(se), _) => format!("{:.digits$} ± {sd:.digits$} ({se:.digits$})", m.mean),
-        (_, _, Some(mcse)) => format!("{:.digits$} (mcse {mcse:.0e})", m.mean),
+        (_, _, Some(mcse)) => format!("{:.digits$} (mcse {})", m.mean, error(mcse, 1)),
         _ => format!("{:.digits$}", m.mean),
     }
 }

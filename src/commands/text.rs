@@ -3,7 +3,7 @@
 use npl::config::printable;
 use npl::report::Report;
 use npl::samples::{self, quoted};
-pub use npl::words::{bytes, counted, few, number, percent, seconds};
+pub use npl::words::{bytes, counted, error, few, number, percent, seconds};
 
 use crate::cli::Format;
 

@@ -12,4 +12,6 @@ pub use document::{Document, schema_of};
 pub use in_order::{InOrder, Texts};
 pub use nearest::nearest;
 pub use numbers::{Count, Gamma, NamedGamma, NonNegative, Numbers, OpenUnit, Positive, Probability, Scalar};
-pub use problem::{Complaint, Problem, Problems, brief, complaint, printable, within, without_characters};
+pub use problem::{
+    Complaint, Problem, Problems, brief, complaint, pointed, printable, within, without_characters,
+};

@@ -138,7 +138,7 @@ impl Source {
                 let (line, first, last) = self.columns(start, end);
                 write!(out, "{file}:{}:{}: {message}", line + 1, first + 1)?;
                 width = width.max((line + 1).to_string().len());
-                write_excerpt(out, self.line(line), line + 1, (first, last), width)?;
+                write_excerpt(out, self.line(line), &(line + 1).to_string(), (first, last), width)?;
             }
         }
         match &problem.help {
@@ -148,11 +148,20 @@ impl Source {
     }
 }
 
+/// A text that stands in no file, on a line of its own, with carets under some of its characters.
+pub fn pointed(text: &str, characters: &std::ops::Range<usize>) -> String {
+    let line = text.replace(['\n', '\r'], " ");
+    let mut out = String::new();
+    let at = (characters.start, characters.end.max(characters.start + 1));
+    write_excerpt(&mut out, &line, "", at, 3).expect("a string takes all");
+    out
+}
+
 /// The line with its number, clipped around the carets below it.
 fn write_excerpt(
     out: &mut impl Write,
     line: &str,
-    number: usize,
+    number: &str,
     at: (usize, usize),
     width: usize,
 ) -> fmt::Result {

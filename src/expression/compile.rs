@@ -20,6 +20,8 @@ pub enum Meaning {
     Text(Leaf, Vec<String>),
     /// Two things at once, in words: the name cannot be used.
     Two(String),
+    /// A quantity that is defined after this one, or is this one.
+    Later,
 }
 
 /// What names stand for, and which columns the covariates are, in the order of the rows.
@@ -135,7 +137,7 @@ impl<'a> Compiler<'a> {
             Kind::Pair(operator, a, b) => self.pair(*operator, a, b, &node.span),
             Kind::List(nodes) => self.list(nodes, &node.span),
             Kind::Let(name, value, body) => {
-                if self.scope.names.contains_key(name) {
+                if !matches!(self.scope.names.get(name), None | Some(Meaning::Later)) {
                     let message = format!("`{name}` has a meaning already: give the definition another name");
                     return Err(Fault::new(node.span.start..value.span.start, message));
                 }
@@ -170,13 +172,20 @@ impl<'a> Compiler<'a> {
             Some(Meaning::Two(what)) => {
                 Err(Fault::new(span.clone(), format!("`{name}` is {what}; rename one of them")))
             }
-            None if name == "pi" => Ok(Value::number(self.tape.constant(PI))),
+            // A name that the quantity has for itself, and the constant had before it.
+            None | Some(Meaning::Later) if name == "pi" => Ok(Value::number(self.tape.constant(PI))),
+            Some(Meaning::Later) => Err(Fault::new(
+                span.clone(),
+                format!(
+                    "`{name}` is derived here or later: a quantity is made of parameters and of those derived before it"
+                ),
+            )),
             None => Err(self.unknown(name, span)),
         }
     }
 
     fn unknown(&self, name: &str, span: &Span) -> Fault {
-        let names = self.scope.names.keys().chain(&self.scope.hints).map(String::as_str);
+        let names = self.names();
         let defined = self.defined.iter().map(|(name, _)| name.as_str());
         let hint = match nearest(name, defined.chain(names).chain(["pi"])) {
             Some(near) => format!("; did you mean `{near}`?"),
@@ -188,10 +197,14 @@ impl<'a> Compiler<'a> {
         Fault::new(span.clone(), format!("`{name}` is not {}{hint}", self.scope.known))
     }
 
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let known = self.scope.names.iter().filter(|(_, meaning)| **meaning != Meaning::Later);
+        known.map(|(name, _)| name).chain(&self.scope.hints).map(String::as_str)
+    }
+
     /// The names that there are, if they are few.
     fn listed(&self) -> String {
-        let names: BTreeSet<&str> =
-            self.scope.names.keys().chain(&self.scope.hints).map(String::as_str).collect();
+        let names: BTreeSet<&str> = self.names().collect();
         let names: Vec<&str> = names.into_iter().collect();
         if names.is_empty() || names.len() > 12 {
             String::new()

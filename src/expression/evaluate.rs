@@ -389,6 +389,11 @@ impl Program {
         self.visit_rows(&[self.roots[root]], theta, rows, |_, i, value| out[i] = value);
     }
 
+    /// All numbers in every row: which, of which row, and what.
+    pub fn in_rows(&self, theta: &[f64], rows: &Prepared, out: impl FnMut(usize, usize, f64)) {
+        self.visit_rows(&self.roots, theta, rows, out);
+    }
+
     /// All numbers, where none depends on rows.
     pub fn of_theta(&self, theta: &[f64]) -> Vec<f64> {
         let numbers = Numbers::new(self, Level::current(), &[theta]);

@@ -5,6 +5,7 @@
 
 mod compile;
 mod derive;
+mod derived;
 mod evaluate;
 mod functions;
 mod lexer;
@@ -18,6 +19,7 @@ mod tape;
 use std::fmt;
 
 pub use compile::{Compiler, Meaning, Scope, Value};
+pub use derived::{Definitions, Derived, parameter_names};
 pub use evaluate::{Point, Weighted};
 pub use lexer::{Span, Word};
 pub use parser::{Kind, Node, Operator, Parser, parse};

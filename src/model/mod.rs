@@ -34,6 +34,7 @@ mod transform;
 pub mod weibull;
 
 pub use components::Components;
+pub use custom::{DataColumns, named_columns};
 pub use law::Law;
 pub use logistic::Logistic;
 pub use poisson::Poisson;
@@ -47,7 +48,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Complaint, complaint};
+use crate::config::{Complaint, InOrder, Texts, complaint};
 use crate::data::Dataset;
 use crate::optim::{Minimum, Optimiser};
 use crate::process::{BaseMeasure, Measure};
@@ -201,6 +202,8 @@ pub struct Context<'a> {
     /// n + α, with n the number of observations: the posterior's sample size, which turns a loss into posterior standard deviations.
     pub mass: f64,
     pub optimiser: &'a Optimiser,
+    /// Quantities of a draw, for a model whose parameters are those of the draw.
+    pub derived: Option<&'a InOrder<Texts>>,
 }
 
 impl Context<'_> {

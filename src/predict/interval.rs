@@ -30,6 +30,22 @@ impl Interval {
         };
         Interval { mean, sd: variance.sqrt(), lower, upper }
     }
+
+    /// Of those values that are finite numbers; NaN where there are none.
+    pub fn of_finite(values: Vec<f64>, weights: &Option<Vec<f64>>, level: f64) -> Interval {
+        let mut left: Option<Vec<f64>> = weights.as_ref().map(|weights| {
+            weights.iter().zip(&values).filter(|(_, v)| v.is_finite()).map(|(w, _)| *w).collect()
+        });
+        if let Some(weights) = &mut left {
+            let total: f64 = weights.iter().sum();
+            weights.iter_mut().for_each(|w| *w /= total);
+        }
+        let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+        match values.is_empty() {
+            true => Interval { mean: f64::NAN, sd: f64::NAN, lower: f64::NAN, upper: f64::NAN },
+            false => Interval::of(values, &left, level),
+        }
+    }
 }
 
 /// Type 7, as everywhere, by looking for its two order statistics instead of sorting.
@@ -70,6 +86,15 @@ mod tests {
             assert_eq!(found.mean, mean(&values));
             assert!(n == 1 || found.sd == sd(&values));
         }
+    }
+
+    #[test]
+    fn what_is_no_number_is_left_out() {
+        let values = vec![f64::NAN, 1.0, f64::INFINITY, 2.0];
+        let weights = Some(vec![0.3, 0.15, 0.1, 0.45]);
+        assert_eq!(Interval::of_finite(values.clone(), &None, 0.5), Interval::of(vec![1.0, 2.0], &None, 0.5));
+        assert!((Interval::of_finite(values, &weights, 0.5).mean - 1.75).abs() < 1e-15);
+        assert!(Interval::of_finite(vec![f64::NAN], &None, 0.5).sd.is_nan());
     }
 
     #[test]

@@ -3,9 +3,11 @@
 
 mod interval;
 mod run;
+mod value;
 
 pub use interval::Interval;
 pub use run::{Posterior, check_ratios, check_units, derived, preparations};
+pub use value::Asked;
 
 use std::ops::Range;
 
@@ -53,21 +55,27 @@ pub struct Told {
     /// Of the response that came, eq. (E.10).
     pub log_density: Option<f64>,
     /// What every draw says, number by number; empty unless it was asked for.
-    pub draws: Vec<f64>,
+    pub draws: Vec<Vec<f64>>,
+    /// Values that are no finite numbers, of all draws: intervals are those of the others.
+    pub undefined: usize,
 }
 
 impl Posterior {
     /// Rows to hand in at a time.
     pub fn rows_at_once(&self) -> usize {
-        let numbers = self.draws.len() * self.model.predicted().len().max(1);
+        let numbers = self.draws.len() * self.told().len().max(self.model.predicted().len()).max(1);
         (BLOCK / numbers.max(1)).clamp(TILE, MOST_ROWS) / TILE * TILE
     }
 
     /// Nothing of rows that lack something.
     pub fn tell(&self, places: Places, rows: &NewRows, question: Question) -> Vec<Option<Told>> {
-        let (n, outputs, data) = (rows.n(), self.model.predicted().len(), &rows.data);
-        let predicted = self.of_every_draw(n * outputs, |_, theta, out| self.model.predict(theta, data, out));
-        let densities = data.y.as_ref().filter(|_| self.model.is_likelihood()).map(|_| {
+        let (n, outputs, data) = (rows.n(), self.told().len(), &rows.data);
+        let predicted = match &self.values {
+            Some(values) => self.values(values, data),
+            None => self.of_every_draw(n * outputs, |_, theta, out| self.model.predict(theta, data, out)),
+        };
+        let scored = self.values.is_none() && self.model.is_likelihood();
+        let densities = data.y.as_ref().filter(|_| scored).map(|_| {
             self.of_every_draw(n, |b, theta, out| {
                 self.model.log_density(theta, data, out);
                 out.iter_mut().for_each(|l| *l += self.log_weights[b]);
@@ -80,12 +88,23 @@ impl Posterior {
         let told = |i: usize| {
             let of_output = |m: usize| column(&predicted, n * outputs, i * outputs + m);
             let interval = |values: Vec<f64>| Interval::of(values, &self.weights, question.level);
+            let numbers: Vec<Vec<f64>> = (0..outputs).map(of_output).collect();
+            let undefined = match self.values {
+                Some(_) => numbers.iter().flatten().filter(|v| !v.is_finite()).count(),
+                None => 0,
+            };
+            let draws = if question.draws { numbers.clone() } else { Vec::new() };
+            let of_numbers = |values: Vec<f64>| match undefined {
+                0 => interval(values),
+                _ => Interval::of_finite(values, &self.weights, question.level),
+            };
             let came = data.y.as_ref().is_some_and(|y| !y[i].is_nan());
             Told {
-                numbers: (0..outputs).map(|m| interval(of_output(m))).collect(),
+                numbers: numbers.into_iter().map(of_numbers).collect(),
                 response: responses.as_ref().map(|drawn| interval(column(drawn, n, i))),
                 log_density: densities.as_ref().filter(|_| came).map(|d| log_sum_exp(&column(d, n, i))),
-                draws: if question.draws { (0..outputs).flat_map(of_output).collect() } else { Vec::new() },
+                draws,
+                undefined,
             }
         };
         (0..n).into_par_iter().map(|i| rows.whole[i].then(|| told(i))).collect()

@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2};
 
 use crate::config::{Document, printable};
 use crate::data::Dataset;
-use crate::data::preparation::{Preparation, Preparations};
+use crate::data::preparation::{Column, Preparation, Preparations};
 use crate::data::prepare::StandardiseBy;
 use crate::error::{Error, Result};
 use crate::experiment::{DataConfig, Experiment};
@@ -15,6 +15,8 @@ use crate::model::{Context, Model, ModelConfig, Response};
 use crate::rng::{Purpose, Seed};
 use crate::samples::{Kinship, LOG_WEIGHT, Samples};
 use crate::store;
+
+use super::value::Values;
 
 /// The draws of one repeat, or of one setting of a path.
 pub struct Posterior {
@@ -31,6 +33,10 @@ pub struct Posterior {
     pub(super) seed: Seed,
     /// Of its group, where there are groups.
     round: usize,
+    /// Among the rounds of all groups.
+    pub(super) place: usize,
+    /// What is asked for instead of what the model predicts.
+    pub(super) values: Option<Values>,
 }
 
 impl Posterior {
@@ -86,6 +92,8 @@ impl Posterior {
             log_weights,
             seed,
             round: own,
+            place: round,
+            values: None,
         })
     }
 
@@ -93,9 +101,21 @@ impl Posterior {
         self.draws.len()
     }
 
+    pub(super) fn columns(&self) -> &[Column] {
+        self.preparation.columns(self.round)
+    }
+
+    /// No rows, named as new ones are.
+    pub(super) fn rows_like(&self, has_response: bool) -> Dataset {
+        let names: Vec<String> = self.columns().iter().map(|column| column.name.clone()).collect();
+        let y = has_response.then(|| Array1::zeros(0));
+        Dataset::new(Array2::zeros((0, names.len())), y, names)
+            .with_response_names(self.preparation.response_names())
+    }
+
     /// Whether responses that may come can be drawn, and an interval of them says something.
     pub fn responds(&self) -> bool {
-        let width = self.preparation.columns(self.round).len();
+        let width = self.columns().len();
         let probe = Dataset::new(Array2::zeros((1, width)), None, vec![String::new(); width]);
         let mut rng = self.seed.stream(Purpose::Prediction, 0, 0);
         self.model
@@ -185,7 +205,8 @@ fn model(experiment: &Experiment, columns: Vec<String>, preparation: &Preparatio
         .with_classes(preparation.classes.clone())
         .with_response_names(preparation.response_names())
         .with_offset(has_offset.then(|| Array1::zeros(0)));
-    let context = Context { train: &none, alpha: 0.0, mass: 1.0, optimiser: &experiment.optimiser };
+    let Experiment { optimiser, derived, .. } = experiment;
+    let context = Context { train: &none, alpha: 0.0, mass: 1.0, optimiser, derived: Some(derived) };
     experiment.model.build(&context).map_err(|complaints| {
         let (key, why) = &complaints[0];
         Error::input(format!("`{}` {why}", experiment.model.key(key)))

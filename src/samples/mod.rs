@@ -159,7 +159,7 @@ impl NameStyle {
     }
 
     /// A name of either style with dots.
-    fn dotted(name: &str) -> String {
+    pub fn dotted(name: &str) -> String {
         match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
             Some((head, rest)) => format!("{head}.{}", rest.replace(',', ".")),
             None => name.to_owned(),

@@ -1,14 +1,12 @@
 //! From an experiment file to a study: everything checked, data loaded, model and prior built.
 
 mod checks;
-mod derived;
 mod load;
 mod memory;
 mod response;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use derived::Derived;
 use load::{Part, Rows, Sources};
 pub use memory::Need;
 
@@ -23,7 +21,7 @@ use crate::data::prepare::Notes;
 use crate::error::{Error, Result};
 use crate::evaluate::predicts;
 use crate::experiment::{Experiment, Metric, PathConfig};
-use crate::expression::Fault;
+use crate::expression::{Derived, Fault};
 use crate::method::{Case, Inference, prior, start_files};
 pub use crate::method::{ReadyTrial, Trial};
 use crate::model::{Context, Model, ModelConfig, Response, subsample};
@@ -338,6 +336,7 @@ impl Study {
                 alpha,
                 mass: trial.train.mass(),
                 optimiser: &experiment.optimiser,
+                derived: Some(&experiment.derived),
             };
             let same = experiment.model.build(&context).is_ok_and(|model| model.names() == names);
             if !same {
@@ -607,7 +606,8 @@ impl Study {
         // Conventional Bayes, which MDP-NPL begins with, has no pseudo-samples: what the data leave open stays open.
         let alpha = self.inference().alpha(&self.experiment);
         self.check_order(train)?;
-        let context = Context { train, alpha, mass, optimiser: &self.experiment.optimiser };
+        let Experiment { optimiser, derived, .. } = &self.experiment;
+        let context = Context { train, alpha, mass, optimiser, derived: Some(derived) };
         let model: Arc<dyn Model> = self
             .experiment
             .model

@@ -527,7 +527,7 @@ fn centres_have_no_labels() {
 fn refusal(table: &str, data: &Dataset) -> String {
     let config: ModelConfig = toml::from_str(table).unwrap();
     let optimiser = Optimiser::default();
-    let context = Context { train: data, alpha: 0.0, mass: 5.0, optimiser: &optimiser };
+    let context = Context { train: data, alpha: 0.0, mass: 5.0, optimiser: &optimiser, derived: None };
     config.build(&context).err().map_or(String::new(), |complaints| format!("{complaints:?}"))
 }
 

@@ -121,7 +121,7 @@ pub fn model(toml: &str, train: &Dataset) -> Box<dyn Model> {
 
 pub fn model_with(toml: &str, train: &Dataset, optimiser: &Optimiser) -> Box<dyn Model> {
     let config: ModelConfig = toml::from_str(toml).unwrap_or_else(|e| panic!("{e}"));
-    let context = Context { train, alpha: 0.0, mass: train.n() as f64, optimiser };
+    let context = Context { train, alpha: 0.0, mass: train.n() as f64, optimiser, derived: None };
     config.build(&context).unwrap_or_else(|e| panic!("{e:?}"))
 }
 

@@ -224,3 +224,53 @@ fn chains_keep_their_log_likelihood() {
         refused.stderr
     );
 }
+
+/// Folds of one's own are compared over all rows, each of which is held out once; test rows that are the same in every repeat are
+/// no more rows for that.
+#[test]
+fn folds_of_ones_own_are_compared_row_by_row() {
+    let place = place();
+    let text = place.read("q.csv");
+    let with_fold = |(i, line): (usize, &str)| match i {
+        0 => format!("{line},fold\n"),
+        i => format!("{line},{}\n", i % 4),
+    };
+    place.write("q.csv", text.lines().enumerate().map(with_fold).collect::<String>());
+    let own = |split: &str| {
+        for (name, columns) in [("both", "\"x\", \"z\""), ("one", "\"z\"")] {
+            let text = experiment(name, columns).replace("[evaluate]\nfolds = 4\n", "");
+            let text = text.replace("seed = 2", "seed = 2\nrepeats = 4");
+            place.write(
+                &format!("{name}.toml"),
+                text.replace("standardise", &format!("{split}\nstandardise")),
+            );
+            place.ok(&["run", &format!("{name}.toml"), "--quiet", "--force"]);
+        }
+        // Every row, the mean over the repeats that held it out.
+        let scores = |run: &str| -> BTreeMap<usize, f64> {
+            let text = place.read(&format!("{run}/pointwise.csv"));
+            let mut sums: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+            for row in &cells(&text)[1..] {
+                sums.entry(row[1].parse().unwrap()).or_default().push(number(row[2]));
+            }
+            sums.into_iter().map(|(row, all)| (row, all.iter().sum::<f64>() / all.len() as f64)).collect()
+        };
+        let (a, b) = (scores("runs/both"), scores("runs/one"));
+        let d: Vec<f64> = a.iter().map(|(row, a)| a - b[row]).collect();
+        let n = d.len() as f64;
+        let mean = d.iter().sum::<f64>() / n;
+        let se = (d.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt();
+        let csv = place.ok(&["compare", "runs/both", "runs/one", "--format", "csv"]).stdout;
+        let table = cells(&csv);
+        let row = table.iter().find(|row| row[0] == "runs/one" && row[1] == "LPPD").unwrap();
+        assert!((number(row[3]) - mean).abs() < 1e-12, "{row:?}: {mean}");
+        assert!((number(row[4]) - se).abs() < 1e-12, "{row:?}: {se}");
+        (d.len(), place.ok(&["compare", "runs/both", "runs/one"]).stdout)
+    };
+    let (rows, said) = own("split = { column = \"fold\" }");
+    assert_eq!(rows, 83);
+    assert!(said.contains("standard error over rows, each held out in one of 4 repeats;"), "{said}");
+    let (rows, said) = own("split = { column = \"fold\", held_out = \"2\" }");
+    assert_eq!(rows, 21);
+    assert!(said.contains("standard error over test rows, the same in 4 repeats;"), "{said}");
+}

@@ -57,5 +57,6 @@ mod support;
 mod tables;
 mod tempfile;
 mod tutorial;
+mod values;
 mod warm;
 mod warnings;

@@ -404,3 +404,39 @@ fn quantiles_are_predicted() {
         }
     }
 }
+
+/// Whatever the names are: within 80 columns, every mean with its Monte Carlo error, and warnings in lines of that width.
+#[test]
+fn a_summary_fits_and_keeps_its_errors() {
+    let place = Place::new();
+    let long = "a_name_that_takes_much_room_in_a_table_of_a_summary";
+    let rows: String = (0..12).map(|i| format!("{},{},{}\n", (i * 7) % 5, (i * 5) % 7, i % 2)).collect();
+    for (name, covariate) in [("short", "w"), ("medium", "body_mass_index"), ("long", long)] {
+        place.write("d.csv", format!("{covariate},z,y\n{rows}"));
+        place.write(
+            "x.toml",
+            format!(
+                "name = \"{name}\"\nseed = 1\n[data]\ntrain = \"d.csv\"\ntarget = \"y\"\n[derived]\nconstant = \"2\"\nlg = \"log(beta.z)\"\n\
+                 [model.logistic]\npenalty = \"ridge\"\n[sampler]\nB = 40\n"
+            ),
+        );
+        place.ok(&["run", "x.toml", "--quiet"]);
+        let run = format!("runs/{name}");
+        for more in
+            [&[][..], &["--above", "0", "--between", "-1,1"], &["--interval", "hdi", "--level", "0.9"]]
+        {
+            let said = place.ok(&[&["summary", run.as_str()][..], more].concat()).stdout;
+            assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+            let titles: Vec<&str> = said.lines().filter(|line| line.starts_with("parameter")).collect();
+            assert!(titles.iter().any(|line| line.contains("mean") && line.contains("mcse")), "{said}");
+            let quantities = [format!("beta.{covariate}"), "beta.z".into(), "constant".into()];
+            for quantity in quantities {
+                let told = said.lines().filter(|line| line.starts_with(&format!("{quantity} "))).count();
+                assert_eq!(told, titles.len(), "{quantity} in every block: {said}");
+            }
+            assert!(!said.contains("0.0e0") && said.starts_with("warning: "), "{said}");
+        }
+        let blocks = place.ok(&["summary", &run]).stdout.matches("parameter ").count();
+        assert_eq!(blocks > 1, name == "long", "{blocks}");
+    }
+}

@@ -13,12 +13,15 @@ use super::row_loss::{Metric, OnBlock, Ready, RowLoss, Rows};
 use super::{Block, Context, Model, Response, Search, Support, Transform};
 use crate::config::{Complaint, Gamma, InOrder, complaint, within};
 use crate::data::Dataset;
-use crate::expression::{Compiler, Fault, Id, Point, Prepared, Program, Scope, Weighted, in_lines, parse};
+use crate::expression::{
+    Compiler, Definitions, Fault, Id, Point, Prepared, Program, Scope, Weighted, in_lines, parse,
+};
 use crate::kernel::Line;
 use crate::optim::Minimum;
 use crate::process::Measure;
 use curved::Curvature;
-use names::{DataColumns, EVENT, TARGET, scope};
+pub use names::{DataColumns, named_columns};
+use names::{EVENT, TARGET, scope};
 use parameters::{Domain, lay_out};
 
 pub const STARTER: &str = include_str!("../../../configs/starters/custom.toml");
@@ -40,7 +43,7 @@ pub struct Config {
     /// Whether the loss is −log f, with f a density: LPPD, NUTS and ADVI then have a meaning.
     #[serde(default)]
     pub likelihood: bool,
-    /// What is predicted for a row, an expression of columns and parameters. Test responses are held against it by their squared error.
+    /// What is predicted for a row, an expression of columns, parameters and quantities of `[derived]`. Test responses are held against it by their squared error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predict: Option<String>,
 }
@@ -52,8 +55,8 @@ impl Config {
         let scope = scope(context.train, &blocks, &names);
         let program = self.program(&scope)?;
         self.check(&program, &blocks, &names)?;
-        let predict =
-            self.predict.as_ref().map(|text| prediction(&scope, text)).transpose().map_err(|c| vec![c])?;
+        let predict = self.predict.as_ref().map(|text| prediction(&scope, &names, context, text));
+        let predict = predict.transpose().map_err(|c| vec![c])?;
         let gamma = self.gamma.as_ref().map_or(context.one_over_n(), |g| g.value(context.one_over_n()));
         let d = columns.len();
         let uses = |column: usize| program.reads(column) || predict.as_ref().is_some_and(|p| p.reads(column));
@@ -131,8 +134,23 @@ fn at(key: &str, fault: &Fault) -> Complaint {
     complaint(within(key, &fault.span), fault.message.clone())
 }
 
-fn prediction(scope: &Scope, text: &str) -> Result<Program, Complaint> {
-    let mut compiler = Compiler::new(scope);
+/// What is derived of a draw has a name here, too.
+fn prediction(
+    scope: &Scope,
+    parameters: &[String],
+    context: &Context,
+    text: &str,
+) -> Result<Program, Complaint> {
+    let mut scope = scope.clone();
+    let definitions = context.derived.map(|texts| Definitions::new(texts, parameters));
+    if let Some(definitions) = definitions.as_ref().filter(|definitions| !definitions.is_empty()) {
+        definitions.mark_twins(&mut scope);
+        scope.known = "a column of the data, a parameter, a derived quantity or a constant";
+    }
+    let mut compiler = match &definitions {
+        Some(definitions) => definitions.compiler(&scope),
+        None => Compiler::new(&scope),
+    };
     let root = compile(&mut compiler, text).map_err(|fault| at("predict", &fault))?;
     Ok(Program::new(compiler.tape, vec![root]))
 }

@@ -28,8 +28,8 @@ impl Columns for DataColumns<'_> {
     }
 }
 
-/// Columns by their names, `x` for all covariates, `y` for the response, `event` for censoring; parameters, and their entries.
-pub fn scope(data: &Dataset, blocks: &[Block], names: &[String]) -> Scope {
+/// Columns by their names, `x` for all covariates, `y` for the response, `event` for censoring.
+pub fn named_columns(data: &Dataset) -> BTreeMap<String, Meaning> {
     let d = data.d();
     let mut known: BTreeMap<String, Meaning> = BTreeMap::new();
     let number = |j: usize| Meaning::Number(Leaf::Column(j));
@@ -51,6 +51,12 @@ pub fn scope(data: &Dataset, blocks: &[Block], names: &[String]) -> Scope {
     if d > 0 {
         known.entry("x".to_owned()).or_insert_with(|| Meaning::Vector((0..d).map(Leaf::Column).collect()));
     }
+    known
+}
+
+/// Columns; parameters, and their entries.
+pub fn scope(data: &Dataset, blocks: &[Block], names: &[String]) -> Scope {
+    let mut known = named_columns(data);
     let mut add = |name: &str, meaning: Meaning| {
         let meaning = match known.get(name) {
             Some(_) => Meaning::Two("both a column of the data and a parameter".into()),
@@ -71,7 +77,7 @@ pub fn scope(data: &Dataset, blocks: &[Block], names: &[String]) -> Scope {
     }
     Scope {
         names: known,
-        covariates: (0..d).collect(),
+        covariates: (0..data.d()).collect(),
         known: "a column of the data, a parameter or a constant",
         hints: Vec::new(),
     }

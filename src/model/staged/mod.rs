@@ -135,7 +135,7 @@ impl Builder<'_> {
             let weights = train.design.weights().map(<[f64]>::to_vec);
             data = data.with_design(Design::new(weights, None, None));
         }
-        let context = Context { train: &data, ..*self.context };
+        let context = Context { train: &data, derived: None, ..*self.context };
         let name = stage.model.name();
         let below = |problems: Vec<Complaint>| -> Vec<Complaint> {
             let place = |(key, why): Complaint| {
@@ -410,7 +410,8 @@ impl Staged {
     fn alone(&self, stage: &Built, f: &Measure, own: Dataset, w: Vec<f64>, prior: bool) -> Minimum {
         let weights = vec![self.observations.max(1.0) / own.n() as f64; own.n()];
         let own = own.with_design(Design::new(Some(weights), None, None));
-        let context = Context { train: &own, alpha: 0.0, mass: self.mass, optimiser: &self.optimiser };
+        let Staged { mass, ref optimiser, .. } = *self;
+        let context = Context { train: &own, alpha: 0.0, mass, optimiser, derived: None };
         match stage.config.build(&context) {
             Ok(model) if !prior || model.flaws(&own).is_none_or(|flaws| flaws.is_empty()) => {
                 model.minimise(&f.on(&own, w), &stage.start())
