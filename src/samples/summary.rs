@@ -111,8 +111,11 @@ impl Summary {
     fn weighted_numbers(parameter: &str, mut sorted: Vec<(f64, f64)>) -> Summary {
         sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let expectation = |f: &dyn Fn(f64) -> f64| sorted.iter().map(|(v, w)| w * f(*v)).sum::<f64>();
-        let error =
-            |f: &dyn Fn(f64) -> f64| sorted.iter().map(|(v, w)| (w * f(*v)).powi(2)).sum::<f64>().sqrt();
+        let told = errors_are_told(sorted.iter().map(|(_, w)| *w));
+        let error = |f: &dyn Fn(f64) -> f64| match told {
+            true => sorted.iter().map(|(v, w)| (w * f(*v)).powi(2)).sum::<f64>().sqrt(),
+            false => f64::NAN,
+        };
         let mean = expectation(&|v| v);
         let variance = expectation(&|v| (v - mean) * (v - mean));
         let sd = variance.sqrt();
@@ -127,7 +130,13 @@ impl Summary {
         let quantiles = QUANTILES.map(quantile);
         let quantile_error = |i: usize| {
             let spread = error(&|v| f64::from(v <= quantiles[i]) - QUANTILES[i]);
-            0.5 * (quantile((QUANTILES[i] + spread).min(1.0)) - quantile((QUANTILES[i] - spread).max(0.0)))
+            match told {
+                true => {
+                    0.5 * (quantile((QUANTILES[i] + spread).min(1.0))
+                        - quantile((QUANTILES[i] - spread).max(0.0)))
+                }
+                false => f64::NAN,
+            }
         };
         Summary {
             parameter: parameter.to_owned(),
@@ -135,7 +144,11 @@ impl Summary {
             sd,
             quantiles,
             mcse_mean: error(&|v| v - mean),
-            mcse_sd: if sd > 0.0 { error(&|v| (v - mean) * (v - mean) - variance) / (2.0 * sd) } else { 0.0 },
+            mcse_sd: if sd > 0.0 || !told {
+                error(&|v| (v - mean) * (v - mean) - variance) / (2.0 * sd)
+            } else {
+                0.0
+            },
             mcse_quantiles: std::array::from_fn(quantile_error),
             convergence: None,
         }
@@ -187,6 +200,15 @@ impl Summary {
         let cells: Vec<String> = numbers.chain(errors).chain(convergence).map(cell).collect();
         format!("{},{}", quoted(&self.parameter), cells.join(","))
     }
+}
+
+/// Whether draws with these weights tell the errors of what they say, too. They do not where a few draws have nearly all weight:
+/// how far those are from each other says nothing of how far they are from where other draws would have been.
+pub fn errors_are_told(weights: impl Iterator<Item = f64>) -> bool {
+    const LEAST: f64 = 10.0;
+    let (count, squares) = weights.fold((0.0, 0.0), |(n, sum), w| (n + 1.0, sum + w * w));
+    let worth = 1.0 / squares;
+    worth >= LEAST || worth > 0.5 * count
 }
 
 /// Independent draws that the chains of one repeat are worth (bulk): `chains` says which each value is of, and a chain's stand
@@ -251,6 +273,21 @@ mod tests {
         // Equal weights have the error of a plain mean, but for the same divisors.
         let equal = Summary::weighted("x", &[1.0, 2.0, 2.0, 5.0].map(|v| (v, 0.25)));
         assert!((equal.mcse_mean - plain.mcse_mean * 0.75f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_few_heavy_draws_do_not_tell_their_errors() {
+        let heavy = |weight: f64| {
+            let rest = (1.0 - weight) / 99.0;
+            let draws: Vec<(f64, f64)> =
+                (0..100).map(|i| (f64::from(i), if i == 50 { weight } else { rest })).collect();
+            Summary::weighted("x", &draws)
+        };
+        // Worth 1.0 draws, and 24.
+        let (few, many) = (heavy(0.999_999), heavy(0.2));
+        assert!((few.mean - 50.0).abs() < 1e-4 && few.mcse_mean.is_nan() && few.mcse_sd.is_nan());
+        assert!(few.mcse_quantiles.iter().all(|e| e.is_nan()));
+        assert!(many.mcse_mean > 0.0 && many.mcse_quantiles.iter().all(|e| e.is_finite()));
     }
 
     #[test]
