@@ -433,7 +433,7 @@ pub struct CheckArgs {
 
 #[derive(Args)]
 pub struct ConvertArgs {
-    /// Text file, gzip or not
+    /// Text file, gzip or not, or a Parquet file
     pub data: PathBuf,
     /// File to write [default: DATA with the ending .nplc]
     #[arg(long, value_name = "FILE")]

@@ -135,8 +135,8 @@ pub struct DataConfig {
     /// Draw the data from a known truth instead, anew in each repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulate: Option<Simulate>,
-    /// Format of the files. Left out: by their names, comma-separated if they tell nothing. Column files are known by their first bytes,
-    /// whatever is said here.
+    /// Format of the files. Left out: by their names, comma-separated if they tell nothing. Column files and Parquet are known by
+    /// their bytes, whatever is said here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<FileFormat>,
     /// The response: a column, by name or by number from 1.
@@ -327,6 +327,8 @@ pub enum FileFormat {
     Idx,
     /// What `npl convert` makes of text.
     Columns,
+    /// Columns of integers, floats, booleans or text; in a build with `--features parquet`.
+    Parquet,
 }
 
 /// Columns of text.

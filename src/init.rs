@@ -1,6 +1,7 @@
 //! Starts of local searches: θ_init ~ π₀ of Algorithm 3, one distribution per block of parameters.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rand::distr::Distribution;
 use rand_distr::{Gamma, Open01, StandardNormal};
@@ -44,7 +45,7 @@ enum Source {
     Dist(Dist),
     Fixed(Vec<f64>),
     /// Random rows: `d` entries of θ at a time come from one row.
-    Rows(Box<Dataset>),
+    Rows(Arc<Dataset>),
 }
 
 /// π₀: how θ_init is drawn.
@@ -66,7 +67,7 @@ impl Init {
         blocks: Vec<Block>,
         names: &[String],
         config: &BTreeMap<String, Dist>,
-        train: &Dataset,
+        train: &Arc<Dataset>,
         read_file: &ReadFile,
     ) -> Result<Init, Vec<InitProblem>> {
         let mut problems: Vec<InitProblem> = Vec::new();
@@ -140,7 +141,7 @@ pub fn default_dist(block: &Block) -> Dist {
     }
 }
 
-fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> {
+fn source(block: &Block, dist: Dist, train: &Arc<Dataset>) -> Result<Source, String> {
     use Support::{Covariance, Location, Ordered, Positive, Real, Scale, Simplex, Unit, Variance};
     let needs =
         |what: &str| Err(format!("{what} cannot start `{}`, which {}", block.name, describe(block.support)));
@@ -175,7 +176,7 @@ fn source(block: &Block, dist: Dist, train: &Dataset) -> Result<Source, String> 
             needs("anything but `uniform`, `constant` or `file`")
         }
         (Dist::Data, _) if train.n() == 0 => Err("`data` needs data, and there are no rows".into()),
-        (Dist::Data, Location) => Ok(Source::Rows(Box::new(train.clone()))),
+        (Dist::Data, Location) => Ok(Source::Rows(train.clone())),
         (Dist::Data, Real | Scale | Unit | Ordered) => needs("a row of the data"),
         (Dist::Data, Variance) => {
             let variances: Vec<f64> = train.moments().into_iter().map(|(_, v)| v).collect();

@@ -1,4 +1,4 @@
-//! `npl convert`: text into a column file.
+//! `npl convert`: text, or Parquet, into a column file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use anyhow::Result;
 use npl::config::printable;
 use npl::data::columns::{self, Conversion, ENDING};
-use npl::data::files::{InputFile, fingerprint};
+use npl::data::files::{InputFile, Kind, PARQUET_ENDING, fingerprint};
 use npl::data::memory::bytes;
+use npl::data::parquet;
 use npl::data::text::Syntax;
 use npl::error::Error;
 use npl::store::{AtomicFile, refuse_output};
@@ -21,7 +22,7 @@ pub fn convert(args: ConvertArgs) -> Result<()> {
     let cancel = minder.cancel.clone();
     let out = args.out.clone().unwrap_or_else(|| beside(&args.data));
     let (shown, from) = (shown(&out), shown(&args.data));
-    let conversion = conversion(&args)?;
+    let settings = conversion(&args)?;
     if out.exists() && !args.force {
         return Err(Error::input(format!(
             "{shown} exists; choose another --out, or replace it with --force"
@@ -30,16 +31,25 @@ pub fn convert(args: ConvertArgs) -> Result<()> {
     }
     refuse_output(&out, out.parent().unwrap_or(Path::new("")), &[&args.data])?;
     let mut input = InputFile::open(&args.data)?;
-    if input.is_columns() {
+    let kind = input.kind();
+    if kind == Kind::Columns {
         return Err(Error::input(format!("{from} is a column file already")).into());
+    }
+    if kind == Kind::Parquet {
+        refuse_flags_of_text(&args)?;
     }
     let mut file = AtomicFile::create(&out)?;
     let mut put = |bytes: &[u8]| match cancel.load(Ordering::Relaxed) {
         true => Err(Error::Interrupted),
         false => file.put(|out| out.write_all(bytes)),
     };
-    let converted =
-        columns::convert(input.content(), &args.data.display().to_string(), &conversion, &mut put);
+    let name = args.data.display().to_string();
+    let converted = match kind {
+        Kind::Parquet => {
+            columns::convert_parquet(parquet::Rows::open(&args.data)?, &name, &settings, &mut put)
+        }
+        _ => columns::convert(input.content(), &name, &settings, &mut put),
+    };
     let converted = converted.map_err(|error| minder.explain(error))?;
     file.commit()?;
     let written = fingerprint(&out).map_err(|e| Error::input(format!("{shown}: {e}")))?;
@@ -66,8 +76,30 @@ fn shown(path: &Path) -> String {
 fn beside(data: &Path) -> PathBuf {
     let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    let stem = [".csv", ".tsv", ".txt", ".dat", ".data"].iter().find_map(|ending| name.strip_suffix(ending));
+    let stem = [".csv", ".tsv", ".txt", ".dat", ".data", PARQUET_ENDING]
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending));
     data.with_file_name(format!("{}{ENDING}", stem.unwrap_or(name)))
+}
+
+/// What says how text is written is of no use where there is none.
+fn refuse_flags_of_text(args: &ConvertArgs) -> Result<()> {
+    let flags = [
+        ("--delimiter", args.delimiter.is_some()),
+        ("--whitespace", args.whitespace),
+        ("--header", args.header.is_some()),
+        ("--skip-lines", args.skip_lines > 0),
+        ("--comment", args.comment.is_some()),
+        ("--decimal", args.decimal == ","),
+    ];
+    match flags.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => {
+            let message =
+                format!("{flag} says how text is read, and {} is a Parquet file", shown(&args.data));
+            Err(Error::input(message).into())
+        }
+        None => Ok(()),
+    }
 }
 
 fn conversion(args: &ConvertArgs) -> Result<Conversion> {

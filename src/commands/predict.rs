@@ -7,8 +7,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use npl::config::printable;
-use npl::data::files::{self, InputFile};
-use npl::data::incoming::{Incoming, NewRows, Stopgaps};
+use npl::data::files::{self, InputFile, Kind, PARQUET_ENDING};
+use npl::data::incoming::{self, Incoming, NewRows, Stopgaps};
+use npl::data::parquet;
 use npl::data::preparation::Preparations;
 use npl::data::text::{Rules, Syntax};
 use npl::error::Error;
@@ -204,13 +205,16 @@ fn open<'a>(
     source: &Source<'a>,
     shown: &str,
 ) -> Result<Incoming<'a, Box<dyn Read>>> {
-    let input: Box<dyn Read> = match is_standard(&args.new) {
-        true => Box::new(std::io::stdin().lock()),
-        false if InputFile::open(&args.new)?.is_columns() => {
-            let message = format!("{shown} is a column file, and new rows are read from text");
+    let kind = if is_standard(&args.new) { Kind::Other } else { InputFile::open(&args.new)?.kind() };
+    let by_name = args.new.to_string_lossy().ends_with(PARQUET_ENDING);
+    let input: incoming::Source<Box<dyn Read>> = match kind {
+        Kind::Columns => {
+            let message = format!("{shown} is a column file, and new rows are read from text or Parquet");
             return Err(Error::input(message).into());
         }
-        false => files::open(&args.new)?,
+        Kind::Other if is_standard(&args.new) => incoming::Source::Text(Box::new(std::io::stdin().lock())),
+        Kind::Other if !by_name => incoming::Source::Text(files::open(&args.new)?),
+        Kind::Other | Kind::Parquet => incoming::Source::Parquet(parquet::Rows::open(&args.new)?),
     };
     Ok(Incoming::new(input, shown, rules, source.preparations, (source.group, source.round), &args.keep)?)
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::config::{nearest, printable};
 use crate::data::Dataset;
@@ -159,10 +160,16 @@ fn minimum(
     seed: crate::rng::Seed,
 ) -> Result<Vec<f64>> {
     let no_files = |_: &str, _: &[String]| Err("starts from files are not read here".to_owned());
-    let init = Init::build(model.blocks(), &model.names(), &experiment.sampler.init, rows, &no_files)
-        .map_err(|found| {
-            Error::input(found.into_iter().map(|(key, why)| format!("{key} {why}")).collect::<String>())
-        })?;
+    let init = Init::build(
+        model.blocks(),
+        &model.names(),
+        &experiment.sampler.init,
+        &Arc::new(rows.clone()),
+        &no_files,
+    )
+    .map_err(|found| {
+        Error::input(found.into_iter().map(|(key, why)| format!("{key} {why}")).collect::<String>())
+    })?;
     let f = Measure::empirical(rows);
     let searches = experiment.sampler.restarts.map_or(1, |r| r.get());
     let search = |r: u64| model.minimise(&f, &init.draw(&mut seed.stream(Purpose::Selection, 1, r)));

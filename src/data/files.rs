@@ -1,7 +1,7 @@
 //! Finding and opening data files.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -80,8 +80,22 @@ pub struct InputFile {
     file: Hashed,
     /// The most that it may become, if it is compressed.
     limit: Option<u64>,
-    columns: bool,
+    kind: Kind,
 }
+
+/// What the first bytes of a file say that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Columns,
+    Parquet,
+    /// Text, or something else that is known by its name.
+    Other,
+}
+
+/// What Parquet files begin and end with.
+const PARQUET: &[u8] = b"PAR1";
+/// What their names end with.
+pub const PARQUET_ENDING: &str = ".parquet";
 
 /// What identifies the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,12 +115,21 @@ impl InputFile {
         if meta.len() == 0 {
             return Err(Error::Input(format!("{shown}: the file is empty")));
         }
-        let mut magic = Vec::new();
-        File::open(path).and_then(|f| f.take(8).read_to_end(&mut magic)).map_err(fail)?;
+        let (mut magic, mut end) = (Vec::new(), Vec::new());
+        let mut ends = File::open(path).map_err(fail)?;
+        (&mut ends).take(8).read_to_end(&mut magic).map_err(fail)?;
+        ends.seek(SeekFrom::Start(meta.len().saturating_sub(4))).map_err(fail)?;
+        ends.take(4).read_to_end(&mut end).map_err(fail)?;
+        let kind = match &magic[..] {
+            magic if magic == MAGIC => Kind::Columns,
+            // A text may have a first column of that name.
+            magic if magic.starts_with(PARQUET) && end == PARQUET => Kind::Parquet,
+            _ => Kind::Other,
+        };
         let file = Hashed::open(path).map_err(fail)?;
         let gzip = magic.starts_with(&[0x1f, 0x8b]);
         let limit = gzip.then(|| MAX_BYTES.max(meta.len().saturating_mul(MAX_RATIO)));
-        Ok(InputFile { file, limit, columns: magic == MAGIC })
+        Ok(InputFile { file, limit, kind })
     }
 
     /// It begins as gzip does.
@@ -114,9 +137,8 @@ impl InputFile {
         self.limit.is_some()
     }
 
-    /// It begins as column files do.
-    pub fn is_columns(&self) -> bool {
-        self.columns
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The content, through gzip if the first bytes say so.

@@ -8,9 +8,10 @@ use std::io::Read;
 use ndarray::{Array1, Array2};
 
 use super::Dataset;
+use super::parquet;
 use super::preparation::{Column, Preparation, Preparations, ReadColumn};
 use super::prepare::{Missing, Unseen};
-use super::records::{Lines, Quotes, Record, Records, Separator};
+use super::records::{Lines, Quotes, Records, Separator};
 use super::shape::Shape;
 use super::table::{Header, Kind, Levels, Table};
 use super::text::{self, Rules, Syntax, clip};
@@ -79,9 +80,42 @@ impl NewRows {
     }
 }
 
+/// Where new rows come from.
+pub enum Source<R> {
+    Text(R),
+    Parquet(parquet::Rows),
+}
+
+/// Rows that have been asked for one after the other.
+enum Rows<R> {
+    Text(Records<R>),
+    Parquet(parquet::Rows),
+}
+
+impl<R: Read> Rows<R> {
+    /// The next row: its number, or that of its line, and its cells as texts.
+    fn next(&mut self, file: &str) -> Result<Option<(u64, Vec<Vec<u8>>)>> {
+        match self {
+            Rows::Text(records) => {
+                let next = records.next().map_err(|fault| fault.in_file(file))?;
+                Ok(next.map(|(place, record)| (place.line, record.to_vec())))
+            }
+            Rows::Parquet(rows) => rows.next_texts(),
+        }
+    }
+
+    /// The text with which a message on a row begins.
+    fn at(&self, file: &str, row: u64) -> String {
+        match self {
+            Rows::Text(_) => format!("{file}:{row}"),
+            Rows::Parquet(_) => format!("{file}: row {row}"),
+        }
+    }
+}
+
 /// A file of new rows, half read.
 pub struct Incoming<'a, R> {
-    records: Records<R>,
+    rows: Rows<R>,
     /// Of the first group: what all groups have in common.
     preparation: &'a Preparation,
     groups: Vec<Group<'a>>,
@@ -153,7 +187,7 @@ struct Row {
 impl<'a, R: Read> Incoming<'a, R> {
     /// Reads the names of the columns. `group`: that of all rows, where it is known; `keep`: columns to carry through.
     pub fn new(
-        input: R,
+        input: Source<R>,
         file: &str,
         rules: &Rules,
         preparations: &'a Preparations,
@@ -162,28 +196,26 @@ impl<'a, R: Read> Incoming<'a, R> {
     ) -> Result<Self> {
         let preparation = preparations.of(group.unwrap_or(0));
         let file = printable(file);
-        let failed = |e: std::io::Error| Error::input(format!("{file}: {e}"));
-        let mut lines = Lines::new(input);
-        lines.skip_mark().map_err(failed)?;
-        let separator = match rules.syntax {
-            Syntax::Delimited(byte) => Separator::Byte(byte),
-            Syntax::Whitespace => Separator::Blanks,
-            Syntax::Arff => {
-                return Err(Error::input(format!("{file}: new rows are read from delimited text, not ARFF")));
+        let (mut rows, header, first) = match input {
+            Source::Parquet(rows) => {
+                let header = rows.header().clone();
+                (Rows::Parquet(rows), header, None)
+            }
+            Source::Text(input) => {
+                let mut rows = Rows::Text(records(input, &file, rules)?);
+                let Some(first) = rows.next(&file)? else {
+                    return Err(Error::input(format!("{file}: no rows")));
+                };
+                match header(&file, &first.1, preparation)? {
+                    Some(header) => (rows, header, None),
+                    None => {
+                        let header = by_place(&file, first.1.len(), preparation)?;
+                        (rows, header, Some(first))
+                    }
+                }
             }
         };
-        let mut records = Records::new(lines, separator, Quotes::Double, rules.comment);
-        records.skip(rules.skip_lines).map_err(failed)?;
-        let Some((place, record)) = records.next().map_err(|fault| fault.in_file(&file))? else {
-            return Err(Error::input(format!("{file}: no rows")));
-        };
         let by = preparations.by().filter(|_| group.is_none());
-        let named = header(&file, &record, preparation)?;
-        let first = named.is_none().then(|| (place.line, record.to_vec()));
-        let header = match named {
-            Some(header) => header,
-            None => by_place(&file, record.len(), preparation)?,
-        };
         let needed = |name: &str| header.find(name).map_err(|e| Error::input(format!("{file}: {e}")));
         let all = Shape::of(&preparation.made).map_err(|(name, fault)| {
             Error::input(format!("the expression of {} of the run: {fault}", printable(&name)))
@@ -238,15 +270,28 @@ impl<'a, R: Read> Incoming<'a, R> {
         };
         let target = preparation.target.as_ref().and_then(|target| there(&target.name));
         let event = preparation.event.as_ref().and_then(there);
-        let keep = keep.iter().map(|name| needed(name)).collect::<Result<_>>()?;
+        let keep: Vec<usize> = keep.iter().map(|name| needed(name)).collect::<Result<_>>()?;
         let read = |read: &ReadColumn| Some((needed(&read.name).ok()?, read.text));
-        let reads =
+        let reads: Vec<(usize, bool)> =
             preparation.reads.iter().filter(|read| wanted.contains(&read.name)).filter_map(read).collect();
+        if let Rows::Parquet(rows) = &mut rows {
+            let places =
+                inputs.iter().copied().chain([by, target, event, offset, exposure].into_iter().flatten());
+            let of_file = places.filter_map(|place| match place {
+                Place::File(j) => Some(j),
+                Place::Made(_) => None,
+            });
+            let mut used: Vec<usize> =
+                of_file.chain(reads.iter().map(|(j, _)| *j)).chain(keep.iter().copied()).collect();
+            used.sort_unstable();
+            used.dedup();
+            rows.only(&used)?;
+        }
         let shape = all.only(&wanted);
         let missing = rules.missing.iter().map(|m| m.as_bytes().to_vec()).collect();
         let count = preparations.by().map_or(1, |(_, names)| names.len());
         Ok(Incoming {
-            records,
+            rows,
             preparation,
             groups: (0..count).map(|g| Group::new(preparations.of(g), round)).collect(),
             by,
@@ -285,14 +330,10 @@ impl<'a, R: Read> Incoming<'a, R> {
         while rows.len() < most {
             let (line, cells) = match self.first.take() {
                 Some(first) => first,
-                None => {
-                    let file = &self.file;
-                    let Some((place, record)) = self.records.next().map_err(|fault| fault.in_file(file))?
-                    else {
-                        break;
-                    };
-                    (place.line, record.to_vec())
-                }
+                None => match self.rows.next(&self.file)? {
+                    Some(next) => next,
+                    None => break,
+                },
             };
             let texts: Vec<&[u8]> = cells.iter().map(Vec::as_slice).collect();
             if texts.len() == self.header.width() {
@@ -435,7 +476,8 @@ impl<'a, R: Read> Incoming<'a, R> {
     fn row(&self, line: u64, cells: &[&[u8]]) -> Result<Row> {
         let width = self.header.width();
         if cells.len() != width {
-            let message = format!("{}:{line}: {} cells where {width} are expected", self.file, cells.len());
+            let at = self.rows.at(&self.file, line);
+            let message = format!("{at}: {} cells where {width} are expected", cells.len());
             return Err(Error::input(message));
         }
         let mut row = Row {
@@ -540,12 +582,30 @@ impl<'a, R: Read> Incoming<'a, R> {
             }
         };
         let (name, place) = (printable(name), printable(&place));
-        Error::input(format!("{}:{line}: column \"{name}\" ({place}): \"{text}\" {why}", self.file))
+        let at = self.rows.at(&self.file, line);
+        Error::input(format!("{at}: column \"{name}\" ({place}): \"{text}\" {why}"))
     }
 }
 
+/// The records of a text, behind what is to be skipped.
+fn records<R: Read>(input: R, file: &str, rules: &Rules) -> Result<Records<R>> {
+    let failed = |e: std::io::Error| Error::input(format!("{file}: {e}"));
+    let mut lines = Lines::new(input);
+    lines.skip_mark().map_err(failed)?;
+    let separator = match rules.syntax {
+        Syntax::Delimited(byte) => Separator::Byte(byte),
+        Syntax::Whitespace => Separator::Blanks,
+        Syntax::Arff => {
+            return Err(Error::input(format!("{file}: new rows are read from delimited text, not ARFF")));
+        }
+    };
+    let mut records = Records::new(lines, separator, Quotes::Double, rules.comment);
+    records.skip(rules.skip_lines).map_err(failed)?;
+    Ok(records)
+}
+
 /// The names in the first line, if that is what it holds.
-fn header(file: &str, record: &Record, preparation: &Preparation) -> Result<Option<Header>> {
+fn header(file: &str, record: &[Vec<u8>], preparation: &Preparation) -> Result<Option<Header>> {
     let names: Vec<String> = record.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect();
     let of_file = preparation.inputs.iter().filter(|input| !input.made).map(|input| &input.name);
     let all = of_file.chain(preparation.reads.iter().map(|read| &read.name)).all(|name| names.contains(name));

@@ -14,6 +14,8 @@ pub mod formula;
 mod idx;
 pub mod incoming;
 pub mod memory;
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
+pub mod parquet;
 pub mod preparation;
 pub mod prepare;
 mod records;
@@ -251,7 +253,8 @@ pub fn read(
 ) -> crate::error::Result<(table::Table, files::Fingerprint)> {
     let file = files::InputFile::open(path)?;
     let known = || cache::Entry::of(path, format, file.is_compressed(), rules);
-    let entry = if file.is_columns() { None } else { known() };
+    // What is quick to read is not kept.
+    let entry = if file.kind() == files::Kind::Other && format != Format::Parquet { known() } else { None };
     if let Some(kept) = entry.as_ref().and_then(|entry| entry.table(rules)) {
         return Ok(kept);
     }
@@ -270,7 +273,18 @@ fn read_once(
 ) -> crate::error::Result<(table::Table, files::Fingerprint)> {
     let shown = path.display().to_string();
     let mut file = files::InputFile::open(path)?;
-    let table = match if file.is_columns() { Format::Columns } else { format } {
+    let format = match file.kind() {
+        files::Kind::Columns => Format::Columns,
+        files::Kind::Parquet => Format::Parquet,
+        files::Kind::Other => format,
+    };
+    let table = match format {
+        Format::Parquet if file.is_compressed() => {
+            let message =
+                "Parquet within gzip is not read: unpack it; its columns are compressed by themselves";
+            Err(crate::error::Error::input(format!("{}: {message}", printable(&shown))))
+        }
+        Format::Parquet => parquet::read(path, &shown, rules),
         Format::Columns => columns::read(file.content(), &shown, rules),
         Format::Idx => idx::read(file.content(), &shown, rules),
         Format::Text => text::read(file.content(), &shown, rules),
@@ -279,10 +293,11 @@ fn read_once(
     Ok((table, file.fingerprint().map_err(fail)?))
 }
 
-/// Text of any syntax, IDX, or columns.
+/// Text of any syntax, IDX, columns, or Parquet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Text,
     Idx,
     Columns,
+    Parquet,
 }

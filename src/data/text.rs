@@ -521,16 +521,17 @@ impl Builder {
 /// Names of the columns by the first record, or numbers; and whether it has names.
 pub(super) fn header_of(record: &Record, rules: &Rules, file: &str) -> Result<(Header, bool)> {
     match rules.header.unwrap_or_else(|| looks_like_header(record, rules)) {
-        true => Ok((Header::named(names_in(record, file)?), true)),
+        true => Ok((Header::named(names_in(record.iter(), &format!("{file}:1"))?), true)),
         false => Ok((Header::numbered(record.len()), false)),
     }
 }
 
-fn names_in(record: &Record, file: &str) -> Result<Vec<String>> {
-    let at = |j: usize, what: String| Error::input(format!("{file}:1: column {}: {what}", j + 1));
+/// The names of columns, each another; `at`: where they stand.
+pub(super) fn names_in<'c>(cells: impl Iterator<Item = &'c [u8]>, at: &str) -> Result<Vec<String>> {
+    let at = |j: usize, what: String| Error::input(format!("{at}: column {}: {what}", j + 1));
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut names: Vec<String> = Vec::new();
-    for (j, cell) in record.iter().enumerate() {
+    for (j, cell) in cells.enumerate() {
         let name = std::str::from_utf8(cell).map_err(|_| at(j, "its name is not valid UTF-8".into()))?;
         if name.is_empty() || name.contains('\0') {
             return Err(at(j, "it has no name".into()));

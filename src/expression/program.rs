@@ -64,6 +64,11 @@ impl Program {
         (any(|op| matches!(op, Op::Column(_) | Op::Margin(_))), any(|op| matches!(op, Op::Parameter(_))))
     }
 
+    /// Vectors of numbers by rows that are made ready for it.
+    pub fn columns_read(&self) -> usize {
+        self.columns.len()
+    }
+
     /// There are products of all covariates with coefficients.
     pub fn has_margins(&self) -> bool {
         self.of_both.iter().any(|&id| matches!(self.tape.ops[id], Op::Margin(_)))

@@ -130,7 +130,8 @@ impl Case<'_> {
         let pseudo;
         let train = match prior {
             Prior::Dp { base, .. } if train.n() == 0 => {
-                pseudo = base.sample(1000, &mut self.first_seed.stream(Purpose::Auxiliary, 0, 0)).to_rows();
+                let some = base.sample(1000, &mut self.first_seed.stream(Purpose::Auxiliary, 0, 0));
+                pseudo = Arc::new(some.to_rows());
                 &pseudo
             }
             _ => train,

@@ -170,6 +170,11 @@ impl Model for KMeans {
         Some(Components::Centres { count: self.k, columns: self.d })
     }
 
+    /// None, and which centre each row is nearest to.
+    fn layouts(&self, _rows: &Dataset) -> f64 {
+        0.0
+    }
+
     fn blocks(&self) -> Vec<Block> {
         vec![Block { name: "mu".into(), range: 0..self.k * self.d, support: Support::Location }]
     }

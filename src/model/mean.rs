@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::eights::{SharedColumn, block_size};
 use super::{Context, Model, Search, column_names};
 use crate::config::Complaint;
+use crate::data::Dataset;
 use crate::kernel::column::{add_products, add_squares};
 use crate::kernel::{LANES, Level};
 use crate::optim::Minimum;
@@ -60,6 +61,10 @@ impl Model for Mean {
 
     fn block_size(&self) -> usize {
         self.block
+    }
+
+    fn layouts(&self, _rows: &Dataset) -> f64 {
+        0.0
     }
 }
 

@@ -351,6 +351,11 @@ pub trait Model: Send + Sync {
         searches.iter().map(|s| self.minimise(s.f, &s.start)).collect()
     }
 
+    /// Numbers that it takes beside the rows to look for what is [wrong](Model::flaws) with them, before there are draws.
+    fn looking(&self, _rows: &Dataset) -> f64 {
+        0.0
+    }
+
     /// Numbers that layouts of these rows take beside the rows, once there are draws.
     fn layouts(&self, rows: &Dataset) -> f64 {
         (rows.n() * rows.d()) as f64

@@ -188,6 +188,10 @@ impl Model for Quantile {
         self.block
     }
 
+    fn layouts(&self, _rows: &Dataset) -> f64 {
+        0.0
+    }
+
     fn lawless(&self) -> Option<&'static str> {
         self.lawless
     }

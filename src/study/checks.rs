@@ -2,6 +2,7 @@
 
 use crate::config::{Count, Document, Problem, printable, within};
 use crate::data::columns;
+use crate::data::files::PARQUET_ENDING;
 use crate::data::prepare::{Missing, Standardise, StandardiseBy};
 use crate::data::shape::Shape;
 use crate::experiment::{Experiment, FileFormat, FixedInitConfig, PathConfig};
@@ -143,8 +144,15 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
         say("data.delimiter", "`data.delimiter` must be one ASCII character".into());
     }
     let files = || data.train.iter().chain(&data.test).flat_map(|files| files.as_slice());
-    let is_column_file = |name: &String| name.ends_with(columns::ENDING);
-    if data.format == Some(FileFormat::Columns) || files().next().is_some() && files().all(is_column_file) {
+    let all = |ending| files().next().is_some() && files().all(|name: &String| name.ends_with(ending));
+    let why = match data.format {
+        Some(FileFormat::Columns) => Some("column files: it was said to `npl convert`"),
+        Some(FileFormat::Parquet) => Some("Parquet files"),
+        _ if all(columns::ENDING) => Some("column files: it was said to `npl convert`"),
+        _ if all(PARQUET_ENDING) => Some("Parquet files"),
+        _ => None,
+    };
+    if let Some(why) = why {
         let keys = [
             ("data.header", data.header.is_some()),
             ("data.delimiter", data.delimiter.is_some()),
@@ -153,11 +161,11 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             ("data.comment", data.comment.is_some()),
         ];
         for (key, _) in keys.iter().filter(|(_, set)| *set) {
-            let message = "says how text is read, and these are column files: it was said to `npl convert`; leave it out";
-            say(key, format!("`{key}` {message}"));
+            say(key, format!("`{key}` says how text is read, and these are {why}; leave it out"));
         }
     }
-    let text = !matches!(data.format, Some(FileFormat::Arff | FileFormat::Idx | FileFormat::Columns));
+    let tables = matches!(data.format, Some(FileFormat::Columns | FileFormat::Parquet));
+    let text = !tables && !matches!(data.format, Some(FileFormat::Arff | FileFormat::Idx));
     match data.decimal.as_deref() {
         Some(",")
             if text
@@ -167,7 +175,7 @@ pub fn problems(document: &Document, experiment: &Experiment) -> Vec<Problem> {
             let message = "`data.decimal` is a comma, and so is what separates cells: set `data.delimiter`, to \";\" for one";
             say("data.decimal", message.into());
         }
-        Some(",") if !text && data.format != Some(FileFormat::Columns) => {
+        Some(",") if !text && !tables => {
             say("data.decimal", "`data.decimal` belongs to delimited text: this format has points".into());
         }
         Some("." | ",") | None => {}

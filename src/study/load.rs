@@ -10,7 +10,7 @@ use crate::data::by::{Grouped, in_order};
 use crate::data::collapse::{Collapsed, FEWEST};
 use crate::data::columns::ENDING;
 use crate::data::design::DesignColumns;
-use crate::data::files::{Input, SearchPath};
+use crate::data::files::{Input, PARQUET_ENDING, SearchPath};
 use crate::data::preparation::{MadeColumn, Preparation, ReadColumn};
 use crate::data::prepare::{self, Frame, Notes, Recipe, Scales, StandardiseBy};
 use crate::data::shape::{Shape, ShapeFault};
@@ -504,6 +504,7 @@ impl Sources {
         let (table, fingerprint) = match format {
             FileFormat::Idx => read(&path, Format::Idx, rules),
             FileFormat::Columns => read(&path, Format::Columns, rules),
+            FileFormat::Parquet => read(&path, Format::Parquet, rules),
             _ if is_label_file => read(&path, Format::Text, rules),
             FileFormat::Csv => read(&path, Format::Text, rules),
             FileFormat::Whitespace => {
@@ -794,6 +795,7 @@ fn guess(name: &str) -> FileFormat {
     match name {
         n if n.ends_with(".arff") => FileFormat::Arff,
         n if n.ends_with(ENDING) => FileFormat::Columns,
+        n if n.ends_with(PARQUET_ENDING) => FileFormat::Parquet,
         n if n.ends_with("-ubyte") || n.ends_with(".idx") => FileFormat::Idx,
         _ => FileFormat::Csv,
     }

@@ -10,9 +10,17 @@ use crate::storage::Place;
 /// The program itself, and what else is small.
 const PROGRAM: f64 = 1e7;
 
+/// Numbers' worth of text on its way into a large table, and of what is parsed of it.
+const ON_THE_WAY: f64 = 2.5e6;
+
+/// The share of these that stays with the allocator.
+const STAYS: f64 = 0.3;
+
 /// Bytes that a run needs at one time, by what they are for.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {
+    /// While the rows are read, and looked at for what is wrong with them.
+    pub reading: f64,
     /// Rows of both parts, their layout for the kernels, and what they are split from.
     pub data: f64,
     /// Weights and pseudo-samples of the draws that are in the making, and draws that wait to be written.
@@ -33,15 +41,17 @@ impl Need {
         // A path holds the draws of one setting.
         let rounds = if study.experiment.path.is_some() { 1 } else { study.rounds() };
         let table = 8.0 * study.draws() as f64 * rounds as f64 * parameters;
+        let [reading, data] = data_cells(study, trial);
         Need {
-            data: 8.0 * data_cells(study, trial),
+            reading: 8.0 * reading,
+            data: 8.0 * data,
             draws: 8.0 * (weights(study, trial, threads) + waiting + pseudo),
             summary: table.min(STRIP as f64),
         }
     }
 
     pub fn total(&self) -> f64 {
-        self.data + self.draws + self.summary + PROGRAM
+        self.reading.max(self.data + self.draws + self.summary) + PROGRAM
     }
 
     /// That it fits into what the machine, a limit on this process or `--max-memory` leaves.
@@ -55,15 +65,16 @@ impl Need {
              allowed or free; fewer --threads need less, and so do `data.rows` and `data.columns`; --max-memory allows more \
              where it was given",
             bytes(self.total()),
-            bytes(self.data),
+            bytes(self.data.max(self.reading)),
             bytes(self.draws),
             bytes(allowed)
         )))
     }
 }
 
-/// Rows and their layouts that are in memory, and responses; while they are read, the table and what it becomes.
-fn data_cells(study: &Study, trial: &Trial) -> f64 {
+/// Before there are draws, the table and what it becomes, and what it takes to look at that; then rows and their layouts that are in
+/// memory, and responses.
+fn data_cells(study: &Study, trial: &Trial) -> [f64; 2] {
     let (train, test) = (trial.train.as_ref(), trial.test.as_deref());
     let in_memory = |rows: &Dataset| rows.x.place() == Place::Memory;
     let cells = |rows: &Dataset| if in_memory(rows) { rows.n() as f64 * rows.d() as f64 } else { 0.0 };
@@ -79,12 +90,22 @@ fn data_cells(study: &Study, trial: &Trial) -> f64 {
     let of_test =
         test.filter(|test| in_memory(test)).map_or(0.0, |test| test.n() as f64 * (test.d() + 1) as f64);
     let at_once = |rows: &Dataset| rows.collapsed.map_or(rows.n(), |before| before.kept) as f64;
-    let read = both().map(|rows| at_once(rows) * 4.0 + cells(rows) + beside(rows)).sum();
-    (kept + whole + of_train + of_test).max(read) + others as f64
+    // Blocks of text come before the vectors that it takes to prepare the table.
+    let of_files = study.experiment.data.train.is_some();
+    let on_the_way = if of_files { ON_THE_WAY.min(2.0 * kept) } else { 0.0 };
+    let prepared: f64 = both().map(|rows| 2.0 * at_once(rows)).sum();
+    let read = kept + prepared.max(on_the_way);
+    let looked_at = kept + whole + trial.model.looking(train);
+    let drawing = kept + whole + of_train + of_test + STAYS * on_the_way;
+    [read.max(looked_at), drawing].map(|cells| cells + others as f64)
 }
 
 /// Weights of the draws that are in the making, and what goes with them.
 fn weights(study: &Study, trial: &Trial, threads: usize) -> f64 {
+    // Draws by the law of θ have none: a sorted column, and where its rows stood.
+    if study.experiment.sampler.law == Some(true) {
+        return 2.0 * trial.train.n() as f64;
+    }
     let block = trial.model.block_size().min(study.draws().div_ceil(2 * threads)).max(1);
     threads as f64 * trial.model.working(&trial.train, block)
 }

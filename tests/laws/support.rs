@@ -7,6 +7,7 @@
 #![allow(dead_code)]
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::tempfile::NamedTempFile;
@@ -135,7 +136,8 @@ pub fn init(model: &dyn Model, train: &Dataset, toml: &str) -> Init {
     let config: std::collections::BTreeMap<String, Dist> =
         toml::from_str(toml).unwrap_or_else(|e| panic!("{e}"));
     let no_file = |_: &str, _: &[String]| Err("no files here".to_owned());
-    Init::build(model.blocks(), &model.names(), &config, train, &no_file).unwrap_or_else(|e| panic!("{e:?}"))
+    let train = Arc::new(train.clone());
+    Init::build(model.blocks(), &model.names(), &config, &train, &no_file).unwrap_or_else(|e| panic!("{e:?}"))
 }
 
 /// Draws `range` by `threads` threads.

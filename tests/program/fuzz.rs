@@ -17,7 +17,7 @@ use npl::bytes::Bytes;
 use npl::config::Document;
 use npl::data::columns;
 use npl::data::formula::Formula;
-use npl::data::incoming::Incoming;
+use npl::data::incoming::{Incoming, Source};
 use npl::data::preparation::{InputColumn, Preparations};
 use npl::data::table::{Kind, Table};
 use npl::data::text::{self, Categorical, Rules, Syntax};
@@ -304,7 +304,14 @@ fn preparation(bytes: &[u8]) -> bool {
         {
             let rules = rules(Syntax::Delimited(b','));
             let group = group.filter(|g| preparations.by().is_some_and(|(_, groups)| *g < groups.len()));
-            let rows = Incoming::new(file.as_bytes(), "f.dat", &rules, &preparations, (group, round), &[]);
+            let rows = Incoming::new(
+                Source::Text(file.as_bytes()),
+                "f.dat",
+                &rules,
+                &preparations,
+                (group, round),
+                &[],
+            );
             let Ok(mut rows) = rows else { continue };
             while let Ok(Some(rows)) = rows.next(1) {
                 assert_eq!(rows.data.d(), first.columns(round).len());

@@ -35,6 +35,7 @@ mod methods;
 mod metrics;
 #[cfg(unix)]
 mod paper;
+mod parquet_data;
 mod path;
 #[cfg(feature = "plot")]
 mod plot;

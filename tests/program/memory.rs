@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -134,4 +134,88 @@ fn running_out_of_memory_is_no_abort() {
         }
         assert!(!place.exists("out/samples.csv"), "{megabytes} MB");
     }
+}
+
+/// Bytes that a run has in memory at most, as the system tells until it ends.
+fn peak(place: &Place, args: &[&str]) -> f64 {
+    let mut command = place.command(args);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0.0f64;
+    while child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());
+        most = most.max(kilobytes.unwrap_or(0.0) * 1024.0);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(child.wait().unwrap().success(), "{args:?}");
+    most
+}
+
+/// Bytes that `npl check` says of it.
+fn estimate(place: &Place, args: &[&str]) -> f64 {
+    let said = place.ok(args).stdout;
+    let line = said.lines().find(|line| line.starts_with("# memory")).expect("it says so");
+    let [number, unit] = line.split("about ").nth(1).unwrap().split(' ').take(2).collect::<Vec<_>>()[..]
+    else {
+        panic!("{line}")
+    };
+    number.parse::<f64>().unwrap() * if unit.starts_with("GB") { 1e9 } else { 1e6 }
+}
+
+/// Of every kind of working: closed forms, regressions, searches without a penalty, mixtures, losses of one's own.
+#[test]
+fn what_a_run_takes_is_what_check_says_and_no_more_than_four_times_the_data() {
+    const ROWS: usize = 200_000;
+    const COLUMNS: usize = 20;
+    let place = Place::new();
+    let mut text: String = (1..=COLUMNS).map(|j| format!("x{j},")).collect::<String>() + "y,b,k\n";
+    let mut state = 1u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / 9_007_199_254_740_992.0
+    };
+    for _ in 0..ROWS {
+        let x: Vec<f64> = (0..COLUMNS).map(|_| uniform() * 4.0 - 2.0).collect();
+        x.iter().for_each(|v| text += &format!("{v:.4},"));
+        let y = x[0] - x[1] + uniform();
+        text += &format!("{y:.4},{},{}\n", u8::from(y > uniform()), (uniform() * 3.0) as u8);
+    }
+    place.write("d.csv", text);
+    let columns: Vec<String> = (1..=COLUMNS).map(|j| format!("x{j}")).collect();
+    let data = 8.0 * (ROWS * COLUMNS) as f64;
+    let ridge = "penalty = \"ridge\"\ngamma = \"1/n\"";
+    let own = "parameters = { a = { real = 1 }, t = { real = \"x\" } }\nloss = \"(y - a - dot(t, x))^2\"";
+    let mut wrong = Vec::new();
+    for (model, target, settings) in [
+        ("mean", "", ""),
+        ("logistic", "b", ridge),
+        ("logistic", "b", "penalty = \"none\""),
+        ("linear", "y", ridge),
+        ("linear", "y", "penalty = \"none\""),
+        ("robust", "y", &format!("loss = {{ student_t = 4.0 }}\n{ridge}")),
+        ("multinomial", "k", ridge),
+        ("quantile_regression", "y", "q = 0.5\npenalty = \"none\""),
+        ("gmm", "", "K = 2\nvariance_floor = 1e-4"),
+        ("kmeans", "", "K = 2"),
+        ("custom", "y", own),
+    ] {
+        let target = if target.is_empty() { String::new() } else { format!("target = \"{target}\"\n") };
+        let text = format!(
+            "name = \"e\"\nseed = 1\n[data]\ntrain = \"d.csv\"\ncolumns = {columns:?}\n{target}[model.{model}]\n{settings}\n\
+             [sampler]\nB = 12\n[optimiser]\nmax_iterations = 3\n"
+        );
+        place.write("e.toml", text);
+        let on = ["e.toml", "--threads", "2", "--no-cache"];
+        let said = estimate(&place, &[&["check"], &on[..]].concat());
+        // Cut short, searches are said not to have converged.
+        let rest = ["--set", "sampler.max_unconverged=1.0", "--quiet", "--out", "out", "--force"];
+        let took = peak(&place, &[&["run"], &on[..], &rest].concat());
+        println!("{model} {settings:?}: {:.0} MB, check says {:.0}", took / 1e6, said / 1e6);
+        if !(took < 1.2 * said && said < 1.2 * took && took < 4.0 * data + 15e6) {
+            wrong.push(format!("{model} {settings:?}: {:.0} MB, check says {:.0}", took / 1e6, said / 1e6));
+        }
+    }
+    assert!(wrong.is_empty(), "of {:.0} MB of data:\n{}", data / 1e6, wrong.join("\n"));
 }

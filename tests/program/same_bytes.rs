@@ -1,6 +1,8 @@
 //! No byte of the draws depends on threads, on where rows are, on what they were read from, or on what has stopped a run: for every model.
 
 use std::io::Write;
+use std::process::Stdio;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -17,6 +19,11 @@ const SOME: &str = "sampler.B=27";
 fn draws(place: &Place, out: &str, more: &[&str]) -> String {
     place.ok(&[&["run", "d.toml", "--quiet", "--out", out, "--set", DRAWS, "--cache", "cache"], more].concat());
     place.read(&format!("{out}/samples.csv"))
+}
+
+#[cfg(feature = "parquet")]
+fn parquet_of(csv: &str) -> Vec<u8> {
+    crate::parquet_data::of_csv(csv, 97, parquet::basic::Compression::SNAPPY)
 }
 
 #[test]
@@ -40,7 +47,17 @@ fn draws_depend_on_nothing_but_the_experiment() {
             &["--set", "data.train=d.nplc", "--set", "data.mapped=true", "--threads", "1"],
             &["--set", "data.train=z.csv.gz", "--threads", "2", "--no-cache"],
         ];
-        for (k, way) in ways.iter().enumerate() {
+        // The table of another format, where the program has it.
+        #[cfg(feature = "parquet")]
+        place.write("d.parquet", parquet_of(&place.read("d.csv")));
+        let tables: &[&[&str]] = match cfg!(feature = "parquet") {
+            true => &[
+                &["--set", "data.train=d.parquet", "--threads", "2"],
+                &["--set", "data.train=d.parquet", "--set", "data.mapped=true", "--threads", "1"],
+            ],
+            false => &[],
+        };
+        for (k, way) in ways.iter().chain(tables).enumerate() {
             if draws(&place, &format!("way{k}"), way) != expected {
                 told.lock().unwrap().push(format!("{name}: {way:?}"));
             }
@@ -50,6 +67,16 @@ fn draws_depend_on_nothing_but_the_experiment() {
         place.ok(&stopped);
         if draws(&place, "on", &["--resume", "--threads", "1"]) != expected {
             told.lock().unwrap().push(format!("{name}: gone on with"));
+        }
+        // Killed at some moment, whatever was written by then.
+        let moment = Duration::from_millis(20 + 37 * (name.len() as u64 % 7));
+        let killed = ["run", "d.toml", "--quiet", "--out", "dead", "--set", DRAWS, "--threads", "2"];
+        let mut child = place.command(&killed).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(moment);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if draws(&place, "dead", &["--resume", "--threads", "3"]) != expected {
+            told.lock().unwrap().push(format!("{name}: killed after {moment:?}"));
         }
         // Cut into shards, as a queue does that loses its nodes.
         for shard in ["1/3", "2/3", "3/3"] {

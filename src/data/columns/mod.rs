@@ -8,7 +8,7 @@ mod write;
 use super::sealed::{self, Seal, seal};
 
 pub use read::read;
-pub use write::{Conversion, Converted, convert};
+pub use write::{Conversion, Converted, convert, convert_parquet};
 
 /// What column files begin with: no text does, and what mends line ends breaks it.
 pub const MAGIC: [u8; 8] = *b"\x89NPLC\r\n\x1a";

@@ -1,8 +1,9 @@
-//! Text into a column file, a block of rows at a time: what is in memory does not grow with the rows.
+//! Text, or Parquet, into a column file, a block of rows at a time: what is in memory does not grow with the rows.
 
 use std::collections::HashMap;
 use std::io::Read;
 
+use super::super::parquet;
 use super::super::records::{Lines, Quotes, Records, Separator};
 use super::super::table::Header;
 use super::super::text::{Rules, Syntax, header_of, number};
@@ -177,67 +178,116 @@ pub fn convert(
     let mut records = Records::new(lines, separator, Quotes::Double, conversion.comment);
     records.skip(conversion.skip_lines).map_err(|e| wrong(format!(": {e}")))?;
     let rules = Rules { header: conversion.header, comma: conversion.comma, ..Rules::default() };
-    out(&MAGIC)?;
-    out(&VERSION.to_le_bytes())?;
-    let mut blocks = Blocks { out, last: first_seal() };
-    let (mut columns, mut all, mut rows): (Vec<Column>, u64, u32) = (Vec::new(), 0, 0);
-    let mut content = Vec::new();
-    let (mut most, mut bytes) = (0, 0);
+    let mut maker = Maker::new(out, conversion)?;
     while let Some((place, record)) = records.next().map_err(|fault| fault.in_file(file))? {
         if let (Some(blank), None) = (place.blank, conversion.comment) {
             return Err(wrong(format!(":{blank}: blank line")));
         }
-        if columns.is_empty() {
+        if maker.columns.is_empty() {
             let (header, is_header) = header_of(&record, &rules, &shown)?;
-            most = (BLOCK / header.width().max(1)).clamp(1, conversion.rows);
-            columns.resize_with(header.width(), Column::default);
-            for name in &conversion.texts {
-                let j = header.find(name).map_err(|e| wrong(format!(": {e}")))?;
-                columns[j].kept = true;
-            }
-            blocks.put(NAMES, &names(&header, conversion.comma))?;
+            maker.begin(&header, &shown)?;
             if is_header {
                 continue;
             }
         }
-        if record.len() != columns.len() {
-            let (line, cells, width) = (place.line, record.len(), columns.len());
+        if record.len() != maker.columns.len() {
+            let (line, cells, width) = (place.line, record.len(), maker.columns.len());
             return Err(wrong(format!(":{line}: {cells} cells where {width} are expected")));
         }
-        for (column, cell) in columns.iter_mut().zip(record.iter()) {
-            let too_many = || wrong(format!(":{}: more texts in a column than can be numbered", place.line));
-            column.add(cell, conversion.comma).ok_or_else(too_many)?;
-        }
-        (rows, all) = (rows + 1, all + 1);
-        bytes += record.iter().map(<[u8]>::len).sum::<usize>();
-        if rows as usize == most || bytes >= MOST_BYTES {
-            bytes = 0;
-            rows_into(&mut blocks, &mut columns, &mut content, std::mem::take(&mut rows))?;
-        }
+        maker.row(record.iter(), &|| format!("{shown}:{}", place.line))?;
     }
-    if all == 0 {
-        return Err(wrong(": no rows of data".into()));
-    }
-    if rows > 0 {
-        rows_into(&mut blocks, &mut columns, &mut content, rows)?;
-    }
-    content.clear();
-    content.extend(all.to_le_bytes());
-    for column in &columns {
-        content.push(u8::from(column.numbers));
-        content.extend((column.codes.len() as u32).to_le_bytes());
-        content.extend(column.others.to_le_bytes());
-    }
-    blocks.put(END, &content)?;
-    let numbers = columns.iter().filter(|column| column.numbers).count();
-    Ok(Converted { rows: all, columns: columns.len(), numbers })
+    maker.end(&shown)
 }
 
-fn rows_into(blocks: &mut Blocks, columns: &mut [Column], content: &mut Vec<u8>, rows: u32) -> Result<()> {
-    content.clear();
-    content.extend(rows.to_le_bytes());
-    columns.iter_mut().for_each(|column| column.write(content));
-    blocks.put(ROWS, content)
+/// Converts the rows of a Parquet file. A null is a cell without text.
+pub fn convert_parquet(
+    mut rows: parquet::Rows,
+    file: &str,
+    conversion: &Conversion,
+    out: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<Converted> {
+    let shown = crate::config::printable(file);
+    let mut maker = Maker::new(out, conversion)?;
+    maker.begin(rows.header(), &shown)?;
+    rows.only(&(0..rows.header().width()).collect::<Vec<usize>>())?;
+    while let Some((number, cells)) = rows.next_texts()? {
+        maker.row(cells.iter().map(Vec::as_slice), &|| format!("{shown}: row {number}"))?;
+    }
+    maker.end(&shown)
+}
+
+/// A column file in the making.
+struct Maker<'o> {
+    blocks: Blocks<'o>,
+    conversion: &'o Conversion,
+    columns: Vec<Column>,
+    content: Vec<u8>,
+    /// Rows that the file has, those of the block, and the most that a block may have.
+    all: u64,
+    rows: u32,
+    most: usize,
+    /// Of the texts of the block.
+    bytes: usize,
+}
+
+impl<'o> Maker<'o> {
+    fn new(out: &'o mut dyn FnMut(&[u8]) -> Result<()>, conversion: &'o Conversion) -> Result<Self> {
+        out(&MAGIC)?;
+        out(&VERSION.to_le_bytes())?;
+        let blocks = Blocks { out, last: first_seal() };
+        let (columns, content) = (Vec::new(), Vec::new());
+        Ok(Maker { blocks, conversion, columns, content, all: 0, rows: 0, most: 0, bytes: 0 })
+    }
+
+    fn begin(&mut self, header: &Header, shown: &str) -> Result<()> {
+        self.most = (BLOCK / header.width().max(1)).clamp(1, self.conversion.rows);
+        self.columns.resize_with(header.width(), Column::default);
+        for name in &self.conversion.texts {
+            let j = header.find(name).map_err(|e| Error::input(format!("{shown}: {e}")))?;
+            self.columns[j].kept = true;
+        }
+        self.blocks.put(NAMES, &names(header, self.conversion.comma))
+    }
+
+    fn row<'c>(&mut self, cells: impl Iterator<Item = &'c [u8]>, at: &dyn Fn() -> String) -> Result<()> {
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
+            let too_many = || Error::input(format!("{}: more texts in a column than can be numbered", at()));
+            column.add(cell, self.conversion.comma).ok_or_else(too_many)?;
+            self.bytes += cell.len();
+        }
+        (self.rows, self.all) = (self.rows + 1, self.all + 1);
+        if self.rows as usize == self.most || self.bytes >= MOST_BYTES {
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.content.clear();
+        self.content.extend(self.rows.to_le_bytes());
+        self.columns.iter_mut().for_each(|column| column.write(&mut self.content));
+        (self.rows, self.bytes) = (0, 0);
+        self.blocks.put(ROWS, &self.content)
+    }
+
+    fn end(mut self, shown: &str) -> Result<Converted> {
+        if self.all == 0 {
+            return Err(Error::input(format!("{shown}: no rows of data")));
+        }
+        if self.rows > 0 {
+            self.close()?;
+        }
+        self.content.clear();
+        self.content.extend(self.all.to_le_bytes());
+        for column in &self.columns {
+            self.content.push(u8::from(column.numbers));
+            self.content.extend((column.codes.len() as u32).to_le_bytes());
+            self.content.extend(column.others.to_le_bytes());
+        }
+        self.blocks.put(END, &self.content)?;
+        let numbers = self.columns.iter().filter(|column| column.numbers).count();
+        Ok(Converted { rows: self.all, columns: self.columns.len(), numbers })
+    }
 }
 
 /// Whether columns are known by their numbers alone, whether decimals followed a comma, and the names.

@@ -285,6 +285,14 @@ impl RowLoss for Custom {
         }))
     }
 
+    /// Margins have a layout; weights are kept as they are and as the tape wants them, and so are the columns that it reads, once for the
+    /// loss and once for its second derivatives.
+    fn takes(&self, rows: &Dataset, draws: usize) -> [f64; 2] {
+        let n = rows.n() as f64;
+        let layouts = if self.program.has_margins() { n * rows.d() as f64 } else { 0.0 };
+        [layouts, n * (2 * (draws + self.program.columns_read()) + 4) as f64]
+    }
+
     fn penalise(&self, theta: &[f64], gradient: &mut [f64]) -> f64 {
         self.at(Point { theta, on: Vec::new() }, self.gamma, gradient)
     }

@@ -193,8 +193,16 @@ impl Model for Linear {
         self.model.block_size()
     }
 
+    fn looking(&self, rows: &Dataset) -> f64 {
+        self.model.looking(rows)
+    }
+
+    fn layouts(&self, rows: &Dataset) -> f64 {
+        self.model.layouts(rows)
+    }
+
     fn working(&self, rows: &Dataset, draws: usize) -> f64 {
-        self.model.working(rows, draws)
+        (draws * rows.n()) as f64
     }
 
     fn knows_offsets(&self) -> bool {

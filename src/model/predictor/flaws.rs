@@ -20,8 +20,27 @@ impl Predictor {
         (0..self.d()).filter(|&j| self.penalty == Penalty::None || self.factors[j] == 0.0).collect()
     }
 
+    /// Numbers that [`Predictor::flaws_of`] needs beside the rows.
+    pub(super) fn looking_of(&self, data: &Dataset) -> f64 {
+        let (n, free) = (data.n() as f64, self.free().len());
+        let Some(y) = data.y.as_ref().filter(|_| !self.prior && data.n() > 0) else { return 0.0 };
+        let copied = if free < self.d() { free } else { 0 };
+        let outcome = |i: usize| Outcome { y: y[i], event: data.event.as_ref().is_none_or(|e| e[i] == 1.0) };
+        let sides = match self.law.forms(outcome(0)) {
+            Some(forms) => forms.len() * self.m(),
+            None => {
+                let all = |i: usize| self.law.keeps(outcome(i)).into_iter().filter(|kept| *kept).count();
+                let sides = (0..data.n()).map(all).max().unwrap_or(0);
+                if sides == 2 && (0..data.n()).all(|i| all(i) == 2) { 0 } else { sides }
+            }
+        };
+        n * (copied + (free + 1) * (1 + sides) + 2 * sides) as f64
+    }
+
     fn basis(&self, x: ndarray::ArrayView2<f64>) -> Basis {
-        let x: Array2<f64> = x.select(Axis(1), &self.free());
+        let free = self.free();
+        let some: Option<Array2<f64>> = (free.len() < self.d()).then(|| x.select(Axis(1), &free));
+        let x = some.as_ref().map_or(x, |some| some.view());
         if self.intercept || !self.law.has_intercept() {
             Basis::new(x.view())
         } else {
@@ -38,6 +57,10 @@ impl Predictor {
             let of_row =
                 |i: usize| self.law.forms(outcome(i)).unwrap_or_default().into_iter().map(move |f| (i, f));
             return basis.separation_of_forms(&(0..data.n()).flat_map(of_row).collect::<Vec<_>>());
+        }
+        // What no row lets move either way falls along nothing.
+        if data.n() > 0 && (0..data.n()).all(|i| self.law.keeps(outcome(i)) == [true, true]) {
+            return None;
         }
         let of_row = |i: usize| {
             let [below, above] = self.law.keeps(outcome(i));
@@ -99,6 +122,10 @@ impl Predictor {
             };
             let why = format!("is needed: {which}, and without one coefficients are not identified; {cure}");
             flaws.push(complaint("penalty", why));
+        }
+        if flaws.is_empty() {
+            // Draws need not look again.
+            let _ = self.sound.set(true);
         }
         Some(flaws)
     }

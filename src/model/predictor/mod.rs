@@ -463,9 +463,18 @@ impl Model for Predictor {
         self.block
     }
 
-    /// The weights of each draw.
+    /// The basis of the columns without a penalty; and of each side that a response lets η go to, the row there.
+    fn looking(&self, rows: &Dataset) -> f64 {
+        self.looking_of(rows)
+    }
+
+    fn layouts(&self, rows: &Dataset) -> f64 {
+        rows.n() as f64 * (self.d() + usize::from(self.intercept)) as f64
+    }
+
+    /// The weights of each draw, and what the fit to all rows takes.
     fn working(&self, rows: &Dataset, draws: usize) -> f64 {
-        draws as f64 * rows.n() as f64
+        (draws + 3) as f64 * rows.n() as f64
     }
 
     fn knows_events(&self) -> bool {

@@ -142,7 +142,7 @@ impl Predictor {
     /// Differences of gradients at `u`.
     fn hessian(&self, data: &Dataset, transform: &Transform, f: &Measure, u: &[f64]) -> Array2<f64> {
         let (p, d, betas) = (u.len(), self.d(), self.m() * self.d());
-        let sizes: Vec<f64> = data.x.panel().sizes().collect();
+        let sizes: Vec<f64> = self.panel(data).sizes().collect();
         let step = |j: usize| if j < betas && sizes[j % d] > 0.0 { STEP / sizes[j % d] } else { STEP };
         let moved = |(i, j): (usize, usize)| {
             let by = if i < p { step(i) } else { -step(i - p) };

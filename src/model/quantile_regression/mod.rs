@@ -136,6 +136,19 @@ impl Model for QuantileRegression {
         Minimum { value: self.loss(&theta, f), iterations: pivots, gradient: 0.0, status, theta }
     }
 
+    fn looking(&self, rows: &Dataset) -> f64 {
+        self.model.looking(rows)
+    }
+
+    fn layouts(&self, _rows: &Dataset) -> f64 {
+        0.0
+    }
+
+    /// Weights twice, responses twice, residuals and an order; the same for the fit to all rows that searches begin at.
+    fn working(&self, rows: &Dataset, draws: usize) -> f64 {
+        (12 * draws * rows.n()) as f64
+    }
+
     fn blocks(&self) -> Vec<Block> {
         Vec::new()
     }

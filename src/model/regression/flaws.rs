@@ -132,6 +132,10 @@ impl<F: Family> Regression<F> {
             );
             flaws.push(complaint("penalty", message));
         }
+        if flaws.is_empty() && basis.is_full() {
+            // Draws need not look again.
+            let _ = self.observed.set(Observed::Sound);
+        }
         Some(flaws)
     }
 }

@@ -452,6 +452,12 @@ impl<F: Family> Model for Regression<F> {
         self.block
     }
 
+    /// The basis of the columns, and the row of each side that a response lets η go to.
+    fn looking(&self, rows: &Dataset) -> f64 {
+        let looks = self.penalty == Penalty::None && !self.prior;
+        if looks { rows.n() as f64 * (2 * (self.d() + 1) + 2) as f64 } else { 0.0 }
+    }
+
     /// Doubles, and singles of half the size.
     fn layouts(&self, rows: &Dataset) -> f64 {
         1.5 * rows.n() as f64 * (self.d() + 1) as f64

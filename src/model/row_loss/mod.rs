@@ -81,6 +81,11 @@ pub trait RowLoss: Send + Sync {
         None
     }
 
+    /// Numbers beside the rows: layouts of them, and what so many draws in step need of weights and the like.
+    fn takes(&self, rows: &Dataset, draws: usize) -> [f64; 2] {
+        [0.0, (draws + 2) as f64 * rows.n() as f64]
+    }
+
     /// l of every row into `out`.
     fn losses(&self, theta: &[f64], at: &Dataset, out: &mut [f64]) {
         let f = Measure::weighted(at, vec![1.0; at.n()]);
@@ -204,7 +209,7 @@ const TILE: usize = 256;
 /// Draws of a block: few lanes are idle while its last searches end. Fewer where rows are so many that the weights of all would take
 /// more than a few dozen megabytes, but enough to share a pass.
 const BLOCK: usize = 64;
-const SMALLEST_BLOCK: usize = 16;
+const SMALLEST_BLOCK: usize = 4;
 const WEIGHTS: f64 = 4e6;
 /// Largest gradient entry of a converged search, per unit of the tolerance.
 const GRADIENT: f64 = 1e-5;
@@ -491,6 +496,14 @@ impl<L: RowLoss> Model for Rows<L> {
             Minimum { theta, ..minimum }.sound()
         };
         minima.into_iter().map(constrain).collect()
+    }
+
+    fn layouts(&self, rows: &Dataset) -> f64 {
+        self.loss.takes(rows, 1)[0]
+    }
+
+    fn working(&self, rows: &Dataset, draws: usize) -> f64 {
+        self.loss.takes(rows, draws)[1]
     }
 
     fn block_size(&self) -> usize {
