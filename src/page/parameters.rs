@@ -12,7 +12,7 @@ use crate::path::{self, PathPoint};
 use crate::plot::Source;
 use crate::samples::Summary;
 use crate::store;
-use crate::words::{number, percent, setting};
+use crate::words::{error, number, percent, setting};
 
 /// Parameters that are listed.
 const LISTED: usize = 300;
@@ -119,8 +119,8 @@ fn whole(summaries: &[Summary], source: &Source) -> Html {
     let titles = ["parameter", "mean", "error", "sd", "2.5 %", "10 %", "50 %", "90 %", "97.5 %"];
     let mut table = Table::sortable(titles.iter().chain(more).copied());
     for s in names.iter().filter_map(|name| by_name.get(name)) {
-        let error = Cell::value(format!("{:.1e}", s.mcse_mean), s.mcse_mean);
-        let mut cells = vec![Cell::number(s.mean, s.mcse_mean), error, Cell::number(s.sd, s.mcse_sd)];
+        let of_mean = Cell::value(error(s.mcse_mean, 2), s.mcse_mean);
+        let mut cells = vec![Cell::number(s.mean, s.mcse_mean), of_mean, Cell::number(s.sd, s.mcse_sd)];
         cells.extend(s.quantiles.iter().zip(s.mcse_quantiles).map(|(&q, e)| Cell::number(q, e)));
         cells.extend(s.convergence.iter().flat_map(|c| {
             [(c.rhat, 3), (c.ess_bulk, 0), (c.ess_tail, 0)]

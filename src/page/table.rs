@@ -26,8 +26,7 @@ impl Cell {
     }
 
     pub fn value(shown: String, value: f64) -> Cell {
-        let shown = if value.is_nan() { String::new() } else { shown };
-        Cell { shown, value: Some(value) }
+        if value.is_nan() { Cell::absent() } else { Cell { shown, value: Some(value) } }
     }
 
     pub fn count(count: usize) -> Cell {

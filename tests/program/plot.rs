@@ -335,7 +335,10 @@ fn every_format_is_what_its_ending_says() {
         }
         let svg = place.read(&out("svg"));
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{}", kind.name);
-        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", kind.name);
+        // The bytes of an image are letters in any order.
+        let words: String =
+            svg.split("base64,").map(|part| part.split_once('"').map_or(part, |(_, rest)| rest)).collect();
+        assert!(!words.contains("NaN") && !words.contains("inf"), "{}", kind.name);
         let bytes = std::fs::read(place.path(&out("png"))).unwrap();
         let size = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
         assert!(
