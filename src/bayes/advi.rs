@@ -183,6 +183,41 @@ impl Ascent<'_> {
             )
         })
     }
+
+    /// Steps of one size from here, until the ELBO stands still.
+    fn climb(&mut self, mut q: MeanField, eta: f64, cancel: &AtomicBool) -> Result<Fit> {
+        let tuning = self.tuning;
+        let (most, every) = (tuning.max_iterations, tuning.elbo_every);
+        let window = (most / every / 10).max(2);
+        let mut memory = Memory::new(q.mean.len());
+        let mut elbo = 0.0;
+        let mut changes: Vec<f64> = Vec::new();
+        let mut trace = Vec::new();
+        for k in 1..=most {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            if !self.step(&mut q, &mut memory, eta, k) {
+                return Err(Error::Failed(format!(
+                    "ADVI: the posterior density is not finite around iteration {k}; set `advi.eta` below {eta}"
+                )));
+            }
+            if k % every != 0 {
+                continue;
+            }
+            let previous = std::mem::replace(&mut elbo, self.elbo(&q));
+            changes.push(((elbo - previous) / elbo).abs());
+            let last = &changes[changes.len().saturating_sub(window)..];
+            let mut sorted = last.to_vec();
+            sorted.sort_unstable_by(f64::total_cmp);
+            let (change_mean, change_median) = (mean(last), quantile_sorted(&sorted, 0.5));
+            trace.push(ElboPoint { iteration: k, elbo, change_mean, change_median });
+            if change_mean < tuning.tolerance || change_median < tuning.tolerance {
+                return Ok(Fit { q, eta, iterations: k, converged: true, trace });
+            }
+        }
+        Ok(Fit { q, eta, iterations: most, converged: false, trace })
+    }
 }
 
 /// Moving averages of squared gradients.
@@ -197,7 +232,14 @@ impl Memory {
     }
 }
 
-/// The best q from `start`. All randomness is that of `rng`, whatever the threads.
+/// Whether the ELBO has fallen since the beginning, by more than its Monte Carlo error.
+fn went_astray(first: f64, last: f64) -> bool {
+    last < first - 0.01 * first.abs() - 1.0
+}
+
+/// The best q from `start`. All randomness is that of `rng`, whatever the threads. A step size that raised the ELBO over its trial may
+/// still be too long for the whole way: the fit then ends far from all data, with an ELBO that no longer changes. It is made again by
+/// the next shorter one, unless the size was given.
 pub fn fit(
     target: &dyn LogDensity,
     tuning: &Tuning,
@@ -207,39 +249,28 @@ pub fn fit(
     cancel: &AtomicBool,
 ) -> Result<Fit> {
     let mut ascent = Ascent { target, tuning, pool, rng };
-    let mut q = MeanField::at(start);
-    let eta = match tuning.eta {
-        Some(eta) => eta,
-        None => ascent.best_eta(&q, cancel)?,
-    };
-    let (most, every) = (tuning.max_iterations, tuning.elbo_every);
-    let window = (most / every / 10).max(2);
-    let mut memory = Memory::new(q.mean.len());
-    let mut elbo = 0.0;
-    let mut changes: Vec<f64> = Vec::new();
-    let mut trace = Vec::new();
-    for k in 1..=most {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
+    let start = MeanField::at(start);
+    let first = Ascent { rng: ascent.rng.clone(), ..ascent }.elbo(&start);
+    let (mut etas, given) = match tuning.eta {
+        Some(eta) => (vec![eta], true),
+        None => {
+            let best = ascent.best_eta(&start, cancel)?;
+            (ETAS.into_iter().filter(|eta| *eta <= best).collect(), false)
         }
-        if !ascent.step(&mut q, &mut memory, eta, k) {
+    };
+    loop {
+        let eta = etas.remove(0);
+        let fit = ascent.climb(start.clone(), eta, cancel)?;
+        let last = fit.trace.last().map_or(first, |point| point.elbo);
+        // One that was cut short is said to be so, wherever it is.
+        if !went_astray(first, last) || etas.is_empty() && !fit.converged {
+            return Ok(fit);
+        }
+        if etas.is_empty() {
+            let hint = if given { "`advi.eta` is too large" } else { "begin elsewhere (`advi.begin`)" };
             return Err(Error::Failed(format!(
-                "ADVI: the posterior density is not finite around iteration {k}; set `advi.eta` below {eta}"
+                "ADVI: the fit went astray: its ELBO is {last:.1} in the end, and was {first:.1} at its start; {hint}"
             )));
         }
-        if k % every != 0 {
-            continue;
-        }
-        let previous = std::mem::replace(&mut elbo, ascent.elbo(&q));
-        changes.push(((elbo - previous) / elbo).abs());
-        let last = &changes[changes.len().saturating_sub(window)..];
-        let mut sorted = last.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let (change_mean, change_median) = (mean(last), quantile_sorted(&sorted, 0.5));
-        trace.push(ElboPoint { iteration: k, elbo, change_mean, change_median });
-        if change_mean < tuning.tolerance || change_median < tuning.tolerance {
-            return Ok(Fit { q, eta, iterations: k, converged: true, trace });
-        }
     }
-    Ok(Fit { q, eta, iterations: most, converged: false, trace })
 }

@@ -374,3 +374,22 @@ fn truncation_is_of_the_base_measure_that_is_drawn_from() {
         }
     }
 }
+
+/// The longest step size raises the ELBO over its trial here, and then leads far from all data, where the ELBO no longer changes.
+#[test]
+fn a_variational_fit_that_goes_astray_is_made_again_or_refused() {
+    let place = Place::new();
+    let text = "name = \"a\"\nseed = 310\n[data.simulate.mixture]\nn = 200\npi = [0.8, 0.2]\nmu = [[0.0, 0.0], [3.0, 0.0]]\nsigma2 = [1.0, 1.0]\n\
+                [data.response.binary]\nlink = \"logit\"\nbeta = { y1 = 1.0, y2 = -0.5 }\nintercept = -0.5\n\
+                [model.logistic]\npenalty = \"ridge\"\n[sampler]\nB = 500\n";
+    place.write("a.toml", text);
+    place.ok(&["run", "a.toml", "--quiet", "--set", "method=advi"]);
+    let summary = place.read("runs/a/summary.csv");
+    let slope = summary.lines().find(|line| line.starts_with("beta.y1,")).unwrap();
+    let cells: Vec<f64> = slope.split(',').skip(1).map(|cell| cell.parse().unwrap()).collect();
+    // NPL says 1.36 with sd 0.22.
+    assert!((cells[0] - 1.36).abs() < 0.2 && (0.1..0.4).contains(&cells[1]), "{slope}");
+    let refused =
+        place.npl(&["run", "a.toml", "--force", "--set", "method=advi", "--set", "advi.eta=1000.0"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("went astray"), "{}", refused.stderr);
+}
