@@ -56,7 +56,7 @@ for name in "$@"; do
         # A tenth of the rows, none scored: multiply-adds take valgrind hundreds of times as long as they take the CPU.
         polish) job polish polish/3year.arff.gz 32 64 polish.toml \
             --set data.split.test=0.9 --set 'evaluate.metrics=["sparsity"]' ;;
-        path) job path genetics/genotypes.csv 32 64 genetics_path.toml \
+        path) job path genetics/genotypes.csv 64 576 genetics_path.toml \
             --set path.geometric.ratio=0.0108 --set path.geometric.count=2 ;;
         *)
             echo "instructions.sh: no job $name; there are toy, toy-fi, polish and path" >&2
